@@ -181,7 +181,7 @@ func (c *conn) planFor(ctx context.Context, text string, q *recentQuery) (planne
 		return planned{query: &q.Query, plan: q.plan, comments: around}, nil
 	}
 	scanned := c.session.Client().Scan(text)
-	if !scanned.Class.MustParse() {
+	if !scanned.MustParse() {
 		return planned{query: c.recent.add(scanned, nil)}, nil
 	}
 	if start, end := sqltoken.Commented(text); end-start < len(text) && !c.recent.isRepeated(text) {
@@ -254,15 +254,8 @@ func (c *conn) refused(ctx context.Context, err error) error {
 func (c *conn) PrepareContext(ctx context.Context, query string) (driver.Stmt, error) {
 	c.executed = false
 	q := c.scan(query)
-	if isFree(&q) {
-		prepared, err := c.base.Prepare(ctx, query)
-		if err != nil {
-			return nil, c.refused(ctx, err)
-		}
-		return &passing{prepared, c, query}, nil
-	}
-	s := &stmt{conn: c, query: q}
-	if q.Class.MustParse() {
+	s := &stmt{conn: c, query: q, free: isFree(&q)}
+	if q.MustParse() {
 		s.origin = c.session.Prepared()
 	}
 	if err := s.prepare(ctx); err != nil {

@@ -142,8 +142,8 @@ type opener struct {
 	open   func() (driver.Conn, error)
 }
 
-func (c opener) Connect(context.Context) (driver.Conn, error) { return c.open() }
-func (c opener) Driver() driver.Driver                        { return c.driver }
+func (o opener) Connect(context.Context) (driver.Conn, error) { return o.open() }
+func (o opener) Driver() driver.Driver                        { return o.driver }
 
 // openName is a driver and the name of its data source.
 type openName struct {
@@ -192,15 +192,15 @@ func open(d driver.DriverContext, name string) (driver.Conn, error) {
 }
 
 // leave closes the connector if its last connection of the name was closed.
-func (s *openConnector) leave(key openName) error {
+func (shared *openConnector) leave(key openName) error {
 	opened.mu.Lock()
-	s.connections--
-	last := s.connections == 0
+	shared.connections--
+	last := shared.connections == 0
 	if last {
 		delete(opened.connectors, key)
 	}
 	opened.mu.Unlock()
-	if c, ok := s.Connector.(*Connector); ok && last {
+	if c, ok := shared.Connector.(*Connector); ok && last {
 		return c.closeIdle()
 	}
 	return nil

@@ -81,7 +81,7 @@ func (c *Connector) Plan(statement string, columns ...string) (*Plan, error) {
 
 // planStatement is Plan for one statement.
 func (c *Connector) planStatement(live *ruleVersion, statement string, columns []string) (*Plan, error) {
-	if !c.known.Client.Scan(statement).Class.MustParse() {
+	if !c.known.Client.Scan(statement).MustParse() {
 		p, err := rewrite.Parse(statement, rewrite.Options{})
 		return &Plan{Plan: p}, err
 	}

@@ -10,10 +10,13 @@ import (
 	"github.com/shardkey/shardkey/rule"
 )
 
-// planCache caches the plans made with one rule, by statement, and drops the least recently used.
-// Statements with placeholders are usually repeated. Statements without placeholders are often
-// executed once, so they are cached from the second execution. A planCache is safe for concurrent
-// use.
+// planCache has the plans that were made with one rule, and the tables of the rule.
+//
+// A plan is keyed by its statement, sql_mode and character set ([planKey]), and it also depends on the
+// columns that it lists. It ends when another rule comes into use, when it expires, when its tables'
+// columns have changed, or when more recently used plans take its place. Statements with placeholders
+// are usually repeated. Statements without placeholders are often executed once, so they are cached from
+// the second execution. A planCache is safe for concurrent use.
 type planCache struct {
 	tables sync.Map // *rule.Table → *keyedTable
 	locks  sync.Map // generator's name → fill.Lock
@@ -62,99 +65,99 @@ type planKey struct {
 
 var planSeed = maphash.MakeSeed()
 
-func (k planKey) hash() uint64 { return maphash.Comparable(planSeed, k) }
+func (key planKey) hash() uint64 { return maphash.Comparable(planSeed, key) }
 
-func (c *planCache) table(r *rule.Table) *keyedTable {
-	if t, ok := c.tables.Load(r); ok {
+func (cache *planCache) table(r *rule.Table) *keyedTable {
+	if t, ok := cache.tables.Load(r); ok {
 		return t.(*keyedTable)
 	}
-	t, _ := c.tables.LoadOrStore(r, c.newTable(r))
+	t, _ := cache.tables.LoadOrStore(r, cache.newTable(r))
 	return t.(*keyedTable)
 }
 
-func (c *planCache) newTable(r *rule.Table) *keyedTable {
-	of, _ := c.locks.LoadOrStore(r.GeneratorName, fill.NewLock())
-	return &keyedTable{Table: fill.NewTable(r, c.env.counts.table(r), of.(fill.Lock), c.env.logger)}
+func (cache *planCache) newTable(r *rule.Table) *keyedTable {
+	of, _ := cache.locks.LoadOrStore(r.GeneratorName, fill.NewLock())
+	return &keyedTable{Table: fill.NewTable(r, cache.env.counts.table(r), of.(fill.Lock), cache.env.logger)}
 }
 
 // unlistedTable returns the table for INSERTs into one that isn't in the rule. They may have explicit
 // keys, but get none.
-func (c *planCache) unlistedTable(e *rule.UnlistedTableError) *keyedTable {
+func (cache *planCache) unlistedTable(e *rule.UnlistedTableError) *keyedTable {
 	r := *e.Like
 	r.Sharding, r.ShardBits = nil, nil
-	t := c.newTable(&r)
+	t := cache.newTable(&r)
 	t.Unlisted = e
 	return t
 }
 
-func (c *planCache) get(key planKey) *plan {
+func (cache *planCache) get(key planKey) *plan {
 	if len(key.text) > maxPlanBytes {
 		return nil
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	e, ok := c.entries[key]
+	cache.mu.Lock()
+	defer cache.mu.Unlock()
+	e, ok := cache.entries[key]
 	if !ok {
 		return nil
 	}
-	c.order.MoveToFront(e)
+	cache.order.MoveToFront(e)
 	return e.Value.(*planEntry).plan
 }
 
 // isSeen reports whether a statement was planned before.
-func (c *planCache) isSeen(key planKey) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	_, ok := c.seen[key.hash()]
+func (cache *planCache) isSeen(key planKey) bool {
+	cache.mu.Lock()
+	defer cache.mu.Unlock()
+	_, ok := cache.seen[key.hash()]
 	return ok
 }
 
-func (c *planCache) see(key planKey) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if len(c.seen) >= maxSeen {
-		clear(c.seen)
+func (cache *planCache) see(key planKey) {
+	cache.mu.Lock()
+	defer cache.mu.Unlock()
+	if len(cache.seen) >= maxSeen {
+		clear(cache.seen)
 	}
-	c.seen[key.hash()] = struct{}{}
+	cache.seen[key.hash()] = struct{}{}
 }
 
 // holds reports whether a plan is small enough for the cache.
-func (c *planCache) holds(key planKey, p *plan) bool {
+func (cache *planCache) holds(key planKey, p *plan) bool {
 	return len(key.text)+p.size() <= maxPlanBytes && (p.NumArgs > 0 || len(key.text) <= maxLiteralBytes)
 }
 
 // put adds a plan. The caller has checked it with holds.
-func (c *planCache) put(key planKey, p *plan) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.drop(c.entries[key])
+func (cache *planCache) put(key planKey, p *plan) {
+	cache.mu.Lock()
+	defer cache.mu.Unlock()
+	cache.drop(cache.entries[key])
 	size := len(key.text) + p.size()
-	c.entries[key] = c.order.PushFront(&planEntry{key, p, size})
-	c.bytes += size
-	for len(c.entries) > c.most || c.bytes > maxPlansBytes {
-		c.drop(c.order.Back())
+	cache.entries[key] = cache.order.PushFront(&planEntry{key, p, size})
+	cache.bytes += size
+	for len(cache.entries) > cache.most || cache.bytes > maxPlansBytes {
+		cache.drop(cache.order.Back())
 	}
 }
 
 // remove removes an outdated plan.
-func (c *planCache) remove(key planKey) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.drop(c.entries[key])
+func (cache *planCache) remove(key planKey) {
+	cache.mu.Lock()
+	defer cache.mu.Unlock()
+	cache.drop(cache.entries[key])
 }
 
-func (c *planCache) drop(e *list.Element) {
+func (cache *planCache) drop(e *list.Element) {
 	if e == nil {
 		return
 	}
-	entry := c.order.Remove(e).(*planEntry)
-	delete(c.entries, entry.key)
-	c.bytes -= entry.size
+	entry := cache.order.Remove(e).(*planEntry)
+	delete(cache.entries, entry.key)
+	cache.bytes -= entry.size
 }
 
 // size returns the number of plans and their total size in bytes.
-func (c *planCache) size() (entries, bytes int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return len(c.entries), c.bytes
+func (cache *planCache) size() (entries, bytes int) {
+	cache.mu.Lock()
+	defer cache.mu.Unlock()
+	return len(cache.entries), cache.bytes
 }

@@ -46,13 +46,13 @@ func (q *recentQuery) use() (repeated bool) {
 const maxRecent = 16 << 10
 
 // find returns a query, nil if it isn't a recent one. Its plan may be outdated.
-func (r *recentQueries) find(text string) *recentQuery {
-	if q := &r.all[r.last%uint8(len(r.all))]; q.Text == text && len(text) > 0 {
+func (recent *recentQueries) find(text string) *recentQuery {
+	if q := &recent.all[recent.last%uint8(len(recent.all))]; q.Text == text && len(text) > 0 {
 		return q
 	}
-	for i := range r.all {
-		if q := &r.all[i]; q.Text == text && len(text) > 0 {
-			r.last = uint8(i)
+	for i := range recent.all {
+		if q := &recent.all[i]; q.Text == text && len(text) > 0 {
+			recent.last = uint8(i)
 			return q
 		}
 	}
@@ -60,10 +60,10 @@ func (r *recentQueries) find(text string) *recentQuery {
 }
 
 // findCommented returns the statement of a query with comments around it, in which tools put trace IDs.
-func (r *recentQueries) findCommented(query string) (*recentQuery, comments) {
+func (recent *recentQueries) findCommented(query string) (*recentQuery, comments) {
 	start, before := sqltoken.CommentsEnd(query)
-	for i := range r.all {
-		q := &r.all[i]
+	for i := range recent.all {
+		q := &recent.all[i]
 		if q.plan == nil || !q.plan.key.commented || !strings.HasPrefix(query[start:], q.Text) {
 			continue
 		}
@@ -76,16 +76,16 @@ func (r *recentQueries) findCommented(query string) (*recentQuery, comments) {
 }
 
 // add adds a query, or replaces its plan. The result is valid until other queries are added.
-func (r *recentQueries) add(of sqltoken.Query, p *plan) *sqltoken.Query {
+func (recent *recentQueries) add(of sqltoken.Query, p *plan) *sqltoken.Query {
 	if len(of.Text) == 0 || len(of.Text) > maxRecent {
 		long := of
 		return &long
 	}
-	q := r.find(of.Text)
+	q := recent.find(of.Text)
 	if q == nil {
-		q = &r.all[r.next%uint8(len(r.all))]
+		q = &recent.all[recent.next%uint8(len(recent.all))]
 		*q = recentQuery{Query: of, uses: 1, passes: of.Class == sqltoken.ClassPass && !of.SetsLastInsertID()}
-		r.next++
+		recent.next++
 	}
 	q.plan = p
 	return &q.Query
@@ -93,13 +93,13 @@ func (r *recentQueries) add(of sqltoken.Query, p *plan) *sqltoken.Query {
 
 // isRepeated reports whether a query was sent before with the same comments. It then has its own plan and
 // prepared statement, as any other query.
-func (r *recentQueries) isRepeated(query string) bool {
+func (recent *recentQueries) isRepeated(query string) bool {
 	hash := maphash.String(planSeed, query)
-	if slices.Contains(r.commented[:], hash) {
+	if slices.Contains(recent.commented[:], hash) {
 		return true
 	}
-	r.commented[r.nextCommented%uint8(len(r.commented))] = hash
-	r.nextCommented++
+	recent.commented[recent.nextCommented%uint8(len(recent.commented))] = hash
+	recent.nextCommented++
 	return false
 }
 
@@ -107,9 +107,9 @@ func (r *recentQueries) isRepeated(query string) bool {
 type comments struct{ before, after string }
 
 // around adds the comments to a form of the statement.
-func (c comments) around(text string) string {
-	if c == (comments{}) {
+func (both comments) around(text string) string {
+	if both == (comments{}) {
 		return text
 	}
-	return c.before + text + c.after
+	return both.before + text + both.after
 }

@@ -194,7 +194,7 @@ func (r *ruleVersion) logWarnings() {
 // unlisted returns the error for a table that gets no generated key, or nil: it isn't in the rule, but
 // looks like a shard of a listed table. Such a table may have been added later. unlisted logs a warning
 // once for each table.
-func (e *env) unlisted(live *rule.Live, schema, name string) *rule.UnlistedTableError {
+func (shared *env) unlisted(live *rule.Live, schema, name string) *rule.UnlistedTableError {
 	err := live.Unlisted(schema, name)
 	if err == nil {
 		return nil
@@ -203,8 +203,8 @@ func (e *env) unlisted(live *rule.Live, schema, name string) *rule.UnlistedTable
 	case policy.Pass:
 		return nil
 	case policy.Warn:
-		if _, known := e.warned.LoadOrStore(strings.ToLower(schema+"."+name), true); !known {
-			e.logger.Warn("shardkey: INSERT sent without a key", "table", err.Table, "error", err)
+		if _, known := shared.warned.LoadOrStore(strings.ToLower(schema+"."+name), true); !known {
+			shared.logger.Warn("shardkey: INSERT sent without a key", "table", err.Table, "error", err)
 		}
 		return nil
 	}

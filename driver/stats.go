@@ -201,22 +201,22 @@ type counts struct {
 type tableKey struct{ table, column, generator, typ string }
 
 // table returns the counts of a table of a rule.
-func (c *counts) table(r *rule.Table) *fill.Counts {
+func (n *counts) table(r *rule.Table) *fill.Counts {
 	key := tableKey{strings.ToLower(r.Logical), strings.ToLower(r.Column), strings.ToLower(r.GeneratorName),
 		r.GeneratorType}
-	t, ok := c.tables.Load(key)
+	t, ok := n.tables.Load(key)
 	if !ok {
-		t, _ = c.tables.LoadOrStore(key, new(fill.Counts))
+		t, _ = n.tables.LoadOrStore(key, new(fill.Counts))
 	}
 	return t.(*fill.Counts)
 }
 
 // reloaded records the result of reloading the rule's file.
-func (c *counts) reloaded(err error) {
+func (n *counts) reloaded(err error) {
 	if err == nil {
-		c.reloadError.Store(nil)
+		n.reloadError.Store(nil)
 		return
 	}
-	c.reloadErrors.Add(1)
-	c.reloadError.Store(new(err.Error()))
+	n.reloadErrors.Add(1)
+	n.reloadError.Store(new(err.Error()))
 }

@@ -30,8 +30,8 @@ type stmt struct {
 	origin *session.Origin
 	moved  bool
 	inputs int // the result of NumInput
-	// asks: the session has work to do before each execution.
-	asks bool
+	// asks: the session has work to do before each execution. free: only after a SET TRANSACTION.
+	asks, free bool
 	// reusable: the connection's cache may have the statement after the program closes it. GORM, for
 	// example, prepares an INSERT in each transaction.
 	reusable bool
@@ -54,7 +54,7 @@ func (s *stmt) prepare(ctx context.Context) error {
 func (s *stmt) tryPrepare(ctx context.Context) (p *plan, next followUp, err error) {
 	rules := s.conn.connector.rules.Load()
 	var of planned
-	if s.query.Class.MustParse() {
+	if s.query.MustParse() {
 		if of, err = s.conn.planFor(ctx, s.query.Text, s.conn.recent.find(s.query.Text)); err != nil {
 			return nil, done, err
 		}
@@ -267,6 +267,9 @@ func (s *stmt) QueryContext(ctx context.Context, args []driver.NamedValue) (driv
 func (s *stmt) run(ctx context.Context, args []driver.NamedValue, rows bool) (r base.Reply, err error) {
 	out := keysOf(ctx)
 	out.reset()
+	if s.free && !s.conn.session.PendingTransaction() {
+		return s.conn.base.Do(ctx, base.Request{Stmt: &s.base, Args: args, Rows: rows})
+	}
 	s.conn.executed = false
 	again := false
 	next, err := s.conn.retry(ctx, func() (p *plan, next followUp, err error) {

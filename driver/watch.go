@@ -171,29 +171,29 @@ type look struct {
 }
 
 // next looks at the file again. It loads the file if it stayed the same since the last look.
-func (l look) next(file string) look {
+func (last look) next(file string) look {
 	info, err := os.Stat(file)
 	switch {
-	case !l.isSame(info, err):
-		return look{info: info, err: err, rule: l.rule}
-	case l.loaded && !l.again:
-		return l
+	case !last.isSame(info, err):
+		return look{info: info, err: err, rule: last.rule}
+	case last.loaded && !last.again:
+		return last
 	}
-	l.again = err == nil && time.Since(info.ModTime()) < sameTime
-	l.rule, l.failed = rule.Load(file)
-	l.loaded = true
-	if unread := (*fs.PathError)(nil); err == nil && errors.As(l.failed, &unread) {
-		l.again = true
+	last.again = err == nil && time.Since(info.ModTime()) < sameTime
+	last.rule, last.failed = rule.Load(file)
+	last.loaded = true
+	if unread := (*fs.PathError)(nil); err == nil && errors.As(last.failed, &unread) {
+		last.again = true
 	}
-	return l
+	return last
 }
 
-func (l look) isSame(info fs.FileInfo, err error) bool {
-	if l.info == nil || info == nil {
-		return l.info == info && l.err != nil && err != nil && l.err.Error() == err.Error()
+func (last look) isSame(info fs.FileInfo, err error) bool {
+	if last.info == nil || info == nil {
+		return last.info == info && last.err != nil && err != nil && last.err.Error() == err.Error()
 	}
-	return os.SameFile(l.info, info) && l.info.Mode() == info.Mode() && l.info.Size() == info.Size() &&
-		l.info.ModTime().Equal(info.ModTime())
+	return os.SameFile(last.info, info) && last.info.Mode() == info.Mode() && last.info.Size() == info.Size() &&
+		last.info.ModTime().Equal(info.ModTime())
 }
 
 // update loads the rule into the connectors with an older content, and logs an error once.

@@ -13,7 +13,7 @@ import (
 // for a string of several statements of which one may need a key; see [ErrSeveralStatements]. If the
 // plan depends on a fact that opts lack, the error's chain has [*Needs].
 func Parse(query string, opts Options) (*Plan, error) {
-	if !sqltoken.Scan(query, true).Class.MustParse() {
+	if !sqltoken.Scan(query, true).MustParse() {
 		return &Plan{text: query}, nil
 	}
 	p := newParser(query, opts)

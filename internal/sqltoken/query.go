@@ -33,9 +33,6 @@ const (
 	ClassSeveral
 )
 
-// MustParse reports whether a query of the class must be parsed with a grammar.
-func (c Class) MustParse() bool { return c == ClassMayInsert }
-
 // Words is a set of words that matter to a session.
 type Words uint32
 
@@ -89,7 +86,7 @@ func Scan(text string, several bool) Query {
 			v = &verb{class: ClassSeveral, hold: true, words: true}
 		}
 	}
-	if v.class.MustParse() {
+	if v.class == ClassMayInsert {
 		if q.one = isOne(text[end:]); q.one {
 			q.Class = v.class
 			return q // the parser reads its words
@@ -113,7 +110,7 @@ func isOne(text string) bool {
 // class returns the class of a query that begins with a verb.
 func (p *pass) class(v *verb, several bool) Class {
 	switch {
-	case v.class.MustParse(), v.hold && p.words&(insert|insertBehind) != 0:
+	case v.class == ClassMayInsert, v.hold && p.words&(insert|insertBehind) != 0:
 		return ClassMayInsert
 	case v.class == ClassDDL && !several, p.semicolon < 0, isLast(p.text[p.semicolon:]):
 		return v.class
@@ -123,16 +120,19 @@ func (p *pass) class(v *verb, several bool) Class {
 	return ClassSeveral
 }
 
+// MustParse reports whether the query must be parsed with a grammar.
+func (q Query) MustParse() bool { return q.Class == ClassMayInsert }
+
 // IsOneInsert reports whether the query is a single INSERT, REPLACE or LOAD.
-func (q *Query) IsOneInsert() bool { return q.one }
+func (q Query) IsOneInsert() bool { return q.one }
 
 // Has reports whether the query contains one of the words. The words of a single INSERT aren't known.
-func (q *Query) Has(any Words) bool { return q.words&any != 0 }
+func (q Query) Has(any Words) bool { return q.words&any != 0 }
 
 // ReadsLastInsertID reports whether the query contains LAST_INSERT_ID(), @@last_insert_id or @@identity, or
 // reads all session variables, as SHOW VARIABLES does. In a query beyond ASCII, any system variable may be
 // one of them: MySQL 9.7 ignores accents in their names.
-func (q *Query) ReadsLastInsertID() bool {
+func (q Query) ReadsLastInsertID() bool {
 	if q.one {
 		return MentionsLastInsertID(q.Text)
 	}
@@ -152,7 +152,7 @@ func MentionsLastInsertID(text string) bool {
 }
 
 // MayNameBeyondASCII reports whether there may be a name beyond ASCII in the query.
-func (q *Query) MayNameBeyondASCII(mode Mode, charset Charset) bool {
+func (q Query) MayNameBeyondASCII(mode Mode, charset Charset) bool {
 	if !q.Has(WordBeyondASCII) {
 		return false
 	}
@@ -169,7 +169,7 @@ func (q *Query) MayNameBeyondASCII(mode Mode, charset Charset) bool {
 // SetsLastInsertID reports whether a query that need not be parsed may change LAST_INSERT_ID(). It may
 // call the function with an argument, set @@identity, which is a synonym, execute statements that aren't
 // in the query, or be DDL such as CREATE … SELECT.
-func (q *Query) SetsLastInsertID() bool {
+func (q Query) SetsLastInsertID() bool {
 	switch q.Class {
 	case ClassCall, ClassSeveral, ClassDDL:
 		return true

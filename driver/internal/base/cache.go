@@ -76,27 +76,31 @@ type CacheStats struct {
 }
 
 // Stats returns the cache's statistics. Connections report their hits 16 at a time.
-func (c *Cache) Stats() CacheStats {
-	if c == nil {
+func (cache *Cache) Stats() CacheStats {
+	if cache == nil {
 		return CacheStats{}
 	}
-	return CacheStats{c.open.Load(), c.limit.Load(), c.hits.Load(), c.misses.Load(), c.dropped.Load()}
+	return CacheStats{cache.open.Load(), cache.limit.Load(), cache.hits.Load(), cache.misses.Load(), cache.dropped.Load()}
 }
 
 // SetLimit sets the limit to an eighth of the server's max_prepared_stmt_count, at most 2,048. The
 // parameter server is that variable as a string. In TiDB a negative number means no limit
 // (AddPreparedStmt of its session variables). If server isn't a number, the limit is 256.
-func (c *Cache) SetLimit(server string) {
+func (cache *Cache) SetLimit(server string) {
 	limit := int64(totalOfUnknown)
 	if n, err := strconv.ParseInt(server, 10, 64); err == nil && n >= 0 {
 		limit = min(maxTotal, n/share)
 	} else if err == nil {
 		limit = maxTotal
 	}
-	c.limit.CompareAndSwap(unknown, limit)
+	cache.limit.CompareAndSwap(unknown, limit)
 }
 
 // statements are the cached statements of one connection, most recently used first.
+//
+// A statement is keyed by its query and, as [How] says, by the types of its arguments. It ends with its
+// connection, when the session may have changed (ClearCache), when the server or the limit has no place
+// for it, or when others were used more recently.
 type statements struct {
 	cache   *Cache // nil: none
 	all     []*cachedStmt
@@ -359,7 +363,9 @@ func isBroken(err error) bool {
 }
 
 // admits reports whether the statement may be executed with args.
-func (s *cachedStmt) admits(args []driver.NamedValue) bool { return s.types.admits(s.how, args) }
+func (cached *cachedStmt) admits(args []driver.NamedValue) bool {
+	return cached.types.admits(cached.how, args)
+}
 
 // find returns a statement of a query that admits args, or nil.
 func (k *statements) find(query string, args []driver.NamedValue) *cachedStmt {

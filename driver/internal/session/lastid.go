@@ -115,9 +115,9 @@ func (s *Session) useOf(q sqltoken.Query, given *Given, rows bool) (u Use) {
 	}
 	all := Use{reads: true, changes: true}
 	switch {
-	case q.Class.MustParse() && (given == nil || rows || !given.Plain):
+	case q.MustParse() && (given == nil || rows || !given.Plain):
 		return all
-	case q.Class.MustParse():
+	case q.MustParse():
 		u.inserted = given
 	case q.SetsLastInsertID():
 		return all

@@ -52,24 +52,24 @@ func newServer(kind, version string) *Server {
 }
 
 // IsOld reports whether MySQL is older than 8.0, or MariaDB older than 10.6, if the version is known.
-func (s *Server) IsOld() bool {
+func (server *Server) IsOld() bool {
 	var major, minor int
-	version := strings.TrimPrefix(s.Version, "5.5.5-") // MariaDB's, for old clients
+	version := strings.TrimPrefix(server.Version, "5.5.5-") // MariaDB'server, for old clients
 	if n, _ := fmt.Sscanf(version, "%d.%d", &major, &minor); n < 2 {
 		return false
 	}
-	if s.Kind == ServerMariaDB {
+	if server.Kind == ServerMariaDB {
 		return major < 10 || major == 10 && minor < 6
 	}
 	return major < 8
 }
 
 // String returns the server's kind and version.
-func (s *Server) String() string {
-	if s.Version == "" {
-		return s.Kind
+func (server *Server) String() string {
+	if server.Version == "" {
+		return server.Kind
 	}
-	return fmt.Sprintf("%s (%.64q)", s.Kind, s.Version)
+	return fmt.Sprintf("%s (%.64q)", server.Kind, server.Version)
 }
 
 // Describe returns a description of the server, as far as known.
@@ -201,7 +201,7 @@ type Client struct {
 }
 
 // Scan reads a query of these connections.
-func (c *Client) Scan(query string) sqltoken.Query { return sqltoken.Scan(query, !c.Single) }
+func (client *Client) Scan(query string) sqltoken.Query { return sqltoken.Scan(query, !client.Single) }
 
 // Several reports whether a connection accepts several statements in a string. If the DSN doesn't show
 // that, Several asks the server once.
