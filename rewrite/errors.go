@@ -77,7 +77,7 @@ func (p *parser) fail(offset int, in *Insert, reason string) error {
 	offset = min(offset, len(text))
 	e := &StatementError{Reason: unsupported, Sentinel: ErrUnsupportedStatement, Message: reason}
 	if in != nil {
-		e.Table = strings.ToValidUTF8(in.target(), "\uFFFD")
+		e.Table = strings.ToValidUTF8(sqltoken.TableName(in.Schema, in.Name), "\uFFFD")
 	}
 	e.Line, e.Char = sqltoken.Position(text, offset)
 	e.Near = sqltoken.Near(text[offset:], p.plan.mode, p.plan.charset)

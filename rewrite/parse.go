@@ -86,7 +86,7 @@ func (p *parser) doubted(err error) (*Plan, error) {
 	case err != nil:
 		return nil, err
 	case p.plan.Insert != nil:
-		table = p.plan.Insert.target()
+		table = sqltoken.TableName(p.plan.Insert.Schema, p.plan.Insert.Name)
 	default:
 		if table = p.mayInsertInto(p.plan.text); table == "" {
 			return p.plan, nil

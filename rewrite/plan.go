@@ -167,14 +167,6 @@ func (p *Plan) SameIn(sqlMode, charset string) bool {
 // InAnySession reports whether the statement has the same plan in all sessions.
 func (p *Plan) InAnySession() bool { return p.consulted == 0 && !p.anyText }
 
-// target returns the table in the statement, for errors.
-func (in *Insert) target() string {
-	if in.Schema == "" {
-		return in.Name
-	}
-	return in.Schema + "." + in.Name
-}
-
 // report determines how the server learns the key for LAST_INSERT_ID().
 func (in *Insert) report(onVitess bool) {
 	if !in.hasIntegerKeys() || in.ReadsLastID {

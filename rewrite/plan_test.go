@@ -287,7 +287,7 @@ func shownUpdates(p *Plan) string {
 	if u == nil || !u.UpdatesFixed {
 		return ""
 	}
-	have := u.target()
+	have := sqltoken.TableName(u.Schema, u.Name)
 	for c := range u.Table.Fixed {
 		v, ok := p.Assigned(c)
 		if !ok {

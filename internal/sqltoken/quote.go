@@ -28,6 +28,14 @@ func QuoteTable(schema, name string) string {
 	return QuoteIdentifier(schema) + "." + QuoteIdentifier(name)
 }
 
+// TableName returns a table's name for errors. schema may be empty.
+func TableName(schema, name string) string {
+	if schema == "" {
+		return name
+	}
+	return schema + "." + name
+}
+
 // AppendLiteral appends a key as a literal that means the same in every sql_mode. It reports
 // whether the key's type has a literal: int64, uint64, string or []byte.
 func AppendLiteral(dst []byte, key any) ([]byte, bool) {

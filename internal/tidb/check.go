@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/pingcap/tidb/pkg/parser/ast"
 	"github.com/shardkey/shardkey/internal/sqltoken"
@@ -246,7 +245,7 @@ func (c *check) agree(at int, in *rewrite.Insert, facts ...fact) error {
 func (c *check) disagree(at int, in *rewrite.Insert, f fact) error {
 	e := &rewrite.StatementError{Reason: "unverified", Sentinel: rewrite.ErrUnsupportedStatement}
 	if in != nil {
-		e.Table = strings.TrimPrefix(in.Schema+"."+in.Name, ".")
+		e.Table = sqltoken.TableName(in.Schema, in.Name)
 	}
 	e.Message = fmt.Sprintf("two parsers disagree about %s: shardkey's found %v, TiDB's found %v; "+
 		"please report the statement, and write it in a simpler form", f.what, f.scanner, f.parser)

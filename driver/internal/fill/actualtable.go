@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/shardkey/shardkey/internal/policy"
+	"github.com/shardkey/shardkey/internal/sqltoken"
 	"github.com/shardkey/shardkey/rewrite"
 	"github.com/shardkey/shardkey/rule"
 )
@@ -51,7 +52,7 @@ func (t *Table) newActualTable(schema, name string) *ActualTable {
 	if of == nil {
 		return nil
 	}
-	a := &ActualTable{Shard: of, table: t, name: tableName(schema, name)}
+	a := &ActualTable{Shard: of, table: t, name: sqltoken.TableName(schema, name)}
 	a.key = indexOf(a.Columns, t.Rule.Column)
 	if len(a.Columns) == 1 {
 		a.belongs, a.targets, _ = a.Keys(t.Rule.Column, []any{nil})
@@ -69,14 +70,6 @@ func (a *ActualTable) Guards() bool { return a.table.Rule.ShardGuard != policy.O
 
 // HasKey reports whether the key is a sharding column, so that it decides which table a row belongs in.
 func (a *ActualTable) HasKey() bool { return a.key >= 0 }
-
-// tableName returns a table's name for errors.
-func tableName(schema, name string) string {
-	if schema == "" {
-		return name
-	}
-	return schema + "." + name
-}
 
 // findByRow searches a key for each row that belongs in the table with the row's values.
 func (r *rows) findByRow(context.Context) (maker, error) {

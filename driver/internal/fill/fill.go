@@ -81,7 +81,7 @@ func (f *Filler) In(database string) *Filler {
 }
 
 // Name returns the table's name in the statement.
-func (f *Filler) Name() string { return tableName(f.Insert.Schema, f.Insert.Name) }
+func (f *Filler) Name() string { return sqltoken.TableName(f.Insert.Schema, f.Insert.Name) }
 
 // rows are the rows of one execution.
 type rows struct {
