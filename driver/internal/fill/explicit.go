@@ -32,7 +32,7 @@ func (f *Filler) Explicit(column *facts.Column, args []driver.NamedValue, keys *
 func (r *rows) explicit(row int) any {
 	switch of := r.Insert.Rows[row]; of.Key {
 	case rewrite.Argument:
-		return boundKey(r.Table.ints != nil, r.column, r.args[of.Arg].Value)
+		return boundKey(r.Table.ints != nil, r.column, sqltoken.PlainValue(r.args[of.Arg].Value))
 	case rewrite.Literal:
 		if r.Table.ints == nil || storesIntegers(r.column) {
 			return r.plan.LiteralKey(row)

@@ -1,5 +1,7 @@
 package differential
 
+import "encoding/json"
+
 // A case is a name and its statements. The sharded tables are t (id, a, u UNIQUE, s), child (id,
 // t_id, a) and `we“ird` (`k“ey`, `select`). The table free (id, a) isn't sharded and has
 // AUTO_INCREMENT. The table src (id, a, s) has four rows. LAST_INSERT_ID() is 77 at the start.
@@ -21,6 +23,7 @@ var cases = []differentialCase{
 	{"bound empty string", []step{q("INSERT INTO t (id, a) VALUES (?, 1)", "")}},
 	{"bound key", []step{q("INSERT INTO t (id, a) VALUES (?, 1)", 100)}},
 	{"bound string key", []step{q("INSERT INTO t (id, a) VALUES (?, 1)", "100")}},
+	{"bound JSON", []step{q("INSERT INTO t (id, a) VALUES (?, 1)", json.RawMessage("0")), q("INSERT INTO t (id, a) VALUES (?, 1)", json.RawMessage("12"))}},
 	{"explicit", []step{q("INSERT INTO t (id, a) VALUES (100, 1)")}},
 	{"explicit rows", []step{q("INSERT INTO t (id, a) VALUES (400, 1), (401, 2)")}},
 	{"mixed explicit", []step{q("INSERT INTO t (id, a) VALUES (200, 1), (NULL, 2), (300, 3), (0, 4), (DEFAULT, 5)")}},

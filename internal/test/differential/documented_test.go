@@ -113,6 +113,14 @@ var differences = []documented{
 		steps: []step{q("INSERT INTO t (u) VALUES (1), (1) ON DUPLICATE KEY UPDATE id = 600")}, field: "LastInsertId",
 	},
 	{
+		name: "upsert of the key in SIMULTANEOUS_ASSIGNMENT", on: testserver.MariaDB,
+		steps: []step{q("INSERT INTO t (id, u) VALUES (5, 1)"), q("SET sql_mode = 'SIMULTANEOUS_ASSIGNMENT'"), q("INSERT INTO t (u) VALUES (1) ON DUPLICATE KEY UPDATE id = 600")}, field: "WithKeys",
+	},
+	{
+		name: "INSERT DELAYED", on: testserver.MariaDB, ddl: []string{"ALTER TABLE child ENGINE = MyISAM"},
+		steps: []step{q("INSERT DELAYED INTO child (a) VALUES (1)")}, field: "LastInsertId",
+	},
+	{
 		name: "clientFoundRows", class: "upsert by an explicit key that changes nothing, with clientFoundRows", params: "clientFoundRows=true",
 		ddl:   []string{"CREATE TRIGGER tr BEFORE UPDATE ON t FOR EACH ROW SET NEW.s = NULL"},
 		steps: []step{q("INSERT INTO t (id, u, a) VALUES (5, 1, 1)"), q("INSERT INTO t (id, u, a) VALUES (5, 11, 1) ON DUPLICATE KEY UPDATE a = 1")}, field: "LastInsertId",
@@ -135,6 +143,8 @@ var differences = []documented{
 		name: "counts", class: "ROW_COUNT() or warnings after a statement for which shardkey asked",
 		steps: []step{q("INSERT INTO t (u) VALUES (1)"), {text: "INSERT IGNORE INTO t (u) VALUES (1), (2)", read: "SHOW WARNINGS"}}, field: "read",
 	},
+	{name: "columns of SELECT *", steps: []step{q("INSERT INTO child SELECT * FROM src ON DUPLICATE KEY UPDATE a = src.a")}, field: "error"},
+	{name: "grouped by LAST_INSERT_ID()", steps: []step{q("INSERT INTO t (a) SELECT COUNT(*) FROM src GROUP BY LAST_INSERT_ID()")}, field: "error"},
 	{
 		name: "NULL of an expression", class: "an expression or a column of a query as the key: NULL or 0",
 		steps: []step{dirty("INSERT INTO t (id, a) VALUES (NULLIF(1, 1), 1)")}, field: "error",
