@@ -21,6 +21,7 @@ type decoded struct {
 	Error     string       `json:"error,omitempty"`
 	Parts     spi.KeyParts `json:"parts"`
 	Belongs   []string     `json:"belongs,omitempty"` // the actual tables in which a row with the key belongs
+	more      int          // number of tables that Belongs doesn't list
 }
 
 func decode(c *driver.Connector, text string) (all []decoded) {
@@ -48,6 +49,11 @@ func decode(c *driver.Connector, text string) (all []decoded) {
 	}
 	if len(all) == 0 {
 		return []decoded{{Error: "no generator of the rule makes keys that can be decoded"}}
+	}
+	for i := range all {
+		if d := &all[i]; d.more > 0 {
+			d.Belongs = append(d.Belongs, fmt.Sprintf("… and %d more tables", d.more))
+		}
 	}
 	return all
 }
@@ -81,8 +87,11 @@ func decodeUUID(text string) decoded {
 func (d *decoded) place(t *rule.Table, key int64) {
 	const most = 20
 	s := t.Sharding
-	if d.Error != "" || s == nil || len(s.Columns) != 1 || !strings.EqualFold(s.Columns[0], t.Column) ||
-		len(d.Belongs) == most {
+	if d.Error != "" || s == nil || len(s.Columns) != 1 || !strings.EqualFold(s.Columns[0], t.Column) {
+		return
+	}
+	if len(d.Belongs) == most {
+		d.more++
 		return
 	}
 	place, err := s.Place([]any{key})

@@ -383,6 +383,22 @@ func TestHandler_manyTables(t *testing.T) {
 	}
 }
 
+// A list that is cut says how many are missing.
+func TestHandler_cutLists(t *testing.T) {
+	config := rule.Config{Generators: map[string]rule.GeneratorConfig{"g": {Type: "SNOWFLAKE", Props: rule.Props{"worker-id": 1}}}}
+	mod := rule.StrategyConfig{Columns: []string{"id"}, Type: "MOD", Props: rule.Props{"sharding-count": 8}}
+	for i := range 105 {
+		config.Tables = append(config.Tables, rule.TableConfig{Name: fmt.Sprintf("t%d_x", i),
+			ActualDataNodes: fmt.Sprintf("ds.t%d_x_${0..3}", i), TableStrategy: mod, KeyConfig: rule.KeyConfig{Column: "id", Generator: "g"}})
+	}
+	c := connect(t, config)
+	body := get(t, debug.Handler(c)).Body.String()
+	more := fmt.Sprintf("… and %d more warnings", len(c.Rule().Warnings())-100)
+	must.Equal(t, strings.Contains(body, more), true, more)
+	belongs := getJSON(t, debug.Handler(c), "key", "1").Decoded[0].Belongs
+	must.Equal(t, belongs[len(belongs)-1], "… and 85 more tables")
+}
+
 func TestHandler_concurrently(t *testing.T) {
 	w := newWorld(t)
 	h := debug.Handler(w.connector)

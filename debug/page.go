@@ -156,6 +156,9 @@ func view(ctx context.Context, c *driver.Connector) connector {
 	for _, w := range warnings[:min(maxWarnings, len(warnings))] {
 		v.Warnings = append(v.Warnings, w.Error())
 	}
+	if more := len(warnings) - maxWarnings; more > 0 {
+		v.Warnings = append(v.Warnings, fmt.Sprintf("… and %d more warnings", more))
+	}
 	for _, g := range s.Generators {
 		if lease := g.Health.Lease; lease != nil {
 			lease.Left = lease.Left.Round(100 * time.Millisecond)
