@@ -335,6 +335,33 @@ func TestScan_one(t *testing.T) {
 	}
 }
 
+// Words count behind any byte but a letter, also in strings and comments. Those of a statement that reads
+// and changes no session, and of a single INSERT, don't count.
+func TestScan_words(t *testing.T) {
+	for _, c := range []struct {
+		text string
+		want Words
+	}{
+		{"SELECT 'ALTER', sql_mode, temporary FROM t", 0},
+		{"INSERT INTO t (a) VALUES ('CALL')", 0},
+		{"SELECT 1; alter", WordAlter},
+		{"SET @a = 'x', @@session.sql_mode = '', names = 1", WordSQLMode | WordNames},
+		{"SET @a = 'usernames', varchar = recall", 0},
+		{"SET @@`tx_isolation` = 1", WordTransaction},
+		{"SET character_set_client = 'x', @@collation_connection = 1", WordChar | WordCollation},
+		{"CREATE TEMPORARY TABLE t (a INT)", WordCreate | WordTemporary},
+		{"DROP SCHEMA a", WordDrop | WordDatabase},
+		{"/*! call p() */", WordCall},
+		{"/* alter */ EXECUTE p", WordExecute},
+		{"SET @a = row_count(), @b = 1+FOUND_ROWS()", WordRowCounts},
+		{"SET @a = 'é'", WordBeyondASCII},
+		{"RENAME TABLE a TO b", WordRename},
+	} {
+		q := Scan(c.text, true)
+		must.Equal(t, q.words&(WordBeyondASCII<<1-1), c.want, c.text)
+	}
+}
+
 func TestScan_noAllocations(t *testing.T) {
 	for _, text := range []string{"SELECT 1", "/* trace */ SELECT 1; SELECT 2", "SET @a = 'INSER'"} {
 		must.Equal(t, testing.AllocsPerRun(100, func() { Scan(text, true) }), 0, text, "allocations")

@@ -54,7 +54,7 @@ func newServer(kind, version string) *Server {
 // IsOld reports whether MySQL is older than 8.0, or MariaDB older than 10.6, if the version is known.
 func (server *Server) IsOld() bool {
 	var major, minor int
-	version := strings.TrimPrefix(server.Version, "5.5.5-") // MariaDB'server, for old clients
+	version := strings.TrimPrefix(server.Version, "5.5.5-") // MariaDB's, for old clients
 	if n, _ := fmt.Sscanf(version, "%d.%d", &major, &minor); n < 2 {
 		return false
 	}
