@@ -73,7 +73,7 @@ func (t *keyedTable) decoded(key any) (attrs []any) {
 	_ = guard.Call("the generator's DecodeKey", func() error {
 		parts, err := decoder.DecodeKey(i)
 		if err == nil {
-			attrs = []any{"worker_id", parts.WorkerID, "time", parts.Time, "sequence", parts.Sequence}
+			attrs = []any{"worker_id", parts.WorkerID, "key_time", parts.Time, "sequence", parts.Sequence}
 		}
 		return err
 	})

@@ -116,7 +116,7 @@ func testDuplicatesLog(t *testing.T) {
 	_, err := db.Exec("INSERT INTO t (a) VALUES (54321)")
 	contains(t, fmt.Sprint(err), "1062")
 	checkDuplicates(t, c, log, 1)
-	for _, want := range []string{"table=t ", "column=id", "generator=script", "worker_id=5", "time=2026-05-04T03:02:01.000Z", "sequence=3", "fix="} {
+	for _, want := range []string{"table=t ", "column=id", "generator=script", "worker_id=5", " key_time=2026-05-04T03:02:01.000Z", "sequence=3", "fix="} {
 		contains(t, log.String(), want)
 	}
 	for _, value := range []string{"123456789", "54321"} {
