@@ -155,7 +155,8 @@ var knownSelects = []known{
 		return d.field == "LastInsertId" && d.isSelect() && (d.ours.id == 0 || d.plain.id == 0 && d.last().has("dirty key"))
 	}},
 	{"a UNION with a warning", func(w *world, d *difference) bool {
-		return w.features.mariaDB && d.plain.err == nil && slices.Contains(expressionErrors, errorNumber(d.ours.err)) && d.has(" UNION ")
+		number := errorNumber(d.ours.err)
+		return (w.features.mariaDB && slices.Contains(expressionErrors, number) || w.features.mySQL && number == 3854) && d.plain.err == nil && d.has(" UNION ")
 	}},
 	{"a query whose columns have one name twice", func(w *world, d *difference) bool {
 		return errorNumber(d.ours.err) == 1060 && d.isSelect() && (w.features.mariaDB && united.MatchString(d.last().text) || d.has("LAST_INSERT_ID()"))
