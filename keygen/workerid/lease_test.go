@@ -11,9 +11,9 @@ import (
 	"time"
 
 	testclock "github.com/shardkey/shardkey/internal/test/clock"
+	"github.com/shardkey/shardkey/internal/test/memory"
 	"github.com/shardkey/shardkey/internal/test/must"
 	"github.com/shardkey/shardkey/keygen/workerid"
-	"github.com/shardkey/shardkey/keygen/workerid/internal/memory"
 	"github.com/shardkey/shardkey/spi"
 )
 

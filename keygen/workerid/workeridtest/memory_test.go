@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/shardkey/shardkey/internal/test/memory"
 	"github.com/shardkey/shardkey/keygen/workerid"
-	"github.com/shardkey/shardkey/keygen/workerid/internal/memory"
 )
 
 func TestMemory_conforms(t *testing.T) {
