@@ -34,6 +34,6 @@ func (r *ruleVersion) withoutEffect() *ruleVersion {
 // assume copies the facts that executions have learned about a table.
 func (t *keyedTable) assume(inUse *planCache) {
 	if known, ok := inUse.tables.Load(t.Rule); ok {
-		known.(*keyedTable).unguarded.copyTo(&t.unguarded)
+		known.(*keyedTable).unreported.copyTo(&t.unreported)
 	}
 }

@@ -16,7 +16,6 @@ import (
 
 	"github.com/shardkey/shardkey/driver/internal/base"
 	"github.com/shardkey/shardkey/internal/test/fakedb"
-	"github.com/shardkey/shardkey/rewrite"
 	"github.com/shardkey/shardkey/spi"
 )
 
@@ -56,13 +55,6 @@ func TestShardGuard_laterRows(t *testing.T) {
 	const refused = "INSERT INTO t_user_3 (a, user_id) VALUES (1); " // by the server
 	_, err = ConnectorOf(db).Plan(refused + "INSERT INTO t_user_3 (user_id) VALUES (8)")
 	equal(t, errors.Is(err, ErrWrongShard), true, err)
-}
-
-// LAST_INSERT_ID(key) is unsigned, so a statement doesn't pass it a key below 0.
-func TestInsertion_isNegative(t *testing.T) {
-	for key, want := range map[any]bool{int64(-1): true, int64(0): false, int64(1): false, "-1": false} {
-		equal(t, (&insertion{keys: rewrite.Keys{Values: []any{key, int64(-5)}}}).isNegative(), want, key)
-	}
 }
 
 // A plan is cached if its columns match the statement, and if it is small together with its

@@ -105,7 +105,7 @@ func (c *conn) runOne(
 		case err != nil:
 			return nil, done, err
 		case of.plan.fills():
-			r, next, err = c.execute(ctx, of, nil, out, args, rows)
+			r, next, err = of.plan.exec(ctx, call{conn: c, planned: of, args: args, out: out, rows: rows})
 			return of.plan, next, err
 		}
 		request := base.Request{Text: query, Args: args, User: len(args), Rows: rows}
@@ -138,7 +138,7 @@ func (c *conn) pass(ctx context.Context, request base.Request, use session.Use) 
 // injects. A comment behind the last semicolon isn't one.
 func (c *conn) splits(ctx context.Context, p *plan, err error) (bool, error) {
 	if !errors.Is(err, rewrite.ErrSeveralStatements) {
-		return p != nil && p.steps&hasTail != 0 && !c.session.Client().Single, err
+		return p != nil && p.hasTail && !c.session.Client().Single, err
 	}
 	several, askErr := c.session.Several(ctx)
 	return several, cmp.Or(askErr, err)

@@ -24,7 +24,7 @@ const onDuplicate = "two processes may use one worker ID, the store may have los
 
 // reportDuplicate counts and logs an error of the server for a generated key that is in the table
 // already. It ignores an error for another unique column, which is the program's.
-func (t *plannedInsert) reportDuplicate(ctx context.Context, rules *ruleVersion, s *session.Session, keys *rewrite.Keys, err error) {
+func (p *plan) reportDuplicate(ctx context.Context, s *session.Session, keys *rewrite.Keys, err error) {
 	if keys.Len() == 0 || !sqlerr.Is(err, sqlerr.DuplicateKey) {
 		return
 	}
@@ -33,17 +33,17 @@ func (t *plannedInsert) reportDuplicate(ctx context.Context, rules *ruleVersion,
 		return
 	}
 	key := keyOfEntry(keys, found[1])
-	if key == nil || !s.IndexHas(ctx, t.Insert.Schema, t.Insert.Name, found[2], t.Insert.Table.Key) {
+	if key == nil || !s.IndexHas(ctx, p.filler.Insert.Schema, p.filler.Insert.Name, found[2], p.filler.Insert.Table.Key) {
 		return
 	}
-	t.table.Counts.Duplicates.Add(1)
-	if suppressed, due := t.table.duplicates.due(); due {
-		attrs := []any{"table", t.Name(), "column", t.Insert.Table.Key, "generator", t.table.Rule.GeneratorName}
-		attrs = append(attrs, t.table.decoded(key)...)
+	p.table.Counts.Duplicates.Add(1)
+	if suppressed, due := p.table.duplicates.due(); due {
+		attrs := []any{"table", p.filler.Name(), "column", p.filler.Insert.Table.Key, "generator", p.table.Rule.GeneratorName}
+		attrs = append(attrs, p.table.decoded(key)...)
 		if suppressed > 0 {
 			attrs = append(attrs, "suppressed", suppressed)
 		}
-		rules.logger.ErrorContext(ctx, "shardkey: generated key exists already", append(attrs, "fix", onDuplicate)...)
+		p.rules.logger.ErrorContext(ctx, "shardkey: generated key exists already", append(attrs, "fix", onDuplicate)...)
 	}
 }
 

@@ -112,18 +112,18 @@ func (p *plan) check(ctx context.Context, s *session.Session) error {
 		args[i].Value = fill.UnknownArg{}
 	}
 	if p.Insert.UpdatesFixed {
-		if err := p.target.GuardUpdate(ctx, s, args); err != nil {
+		if err := p.filler.GuardUpdate(ctx, s, args); err != nil {
 			return err
 		}
 	}
-	if p.selects() || p.Insert.Invalid {
+	if p.Insert.SelectKey != "" || p.Insert.Invalid {
 		return nil
 	}
 	column, err := s.KeyColumn(ctx, p.Insert)
 	if err != nil {
 		return err
 	}
-	return p.target.Check(ctx, s, column, args)
+	return p.filler.Check(ctx, s, column, args)
 }
 
 func (p *plan) explain() *Plan {
@@ -137,8 +137,8 @@ func (p *plan) explain() *Plan {
 
 // explainInsert sets the Detail of whole.
 func (p *plan) explainInsert(whole *Plan) {
-	in, t, out := p.Insert, p.target.table.Rule, &whole.Detail
-	out.Table, out.Generator, out.Unlisted = t.Logical, t.GeneratorName, p.target.table.Unlisted != nil
+	in, t, out := p.Insert, p.table.Rule, &whole.Detail
+	out.Table, out.Generator, out.Unlisted = t.Logical, t.GeneratorName, p.table.Unlisted != nil
 	out.Unrouted = p.rules.unrouted(t, in.Name)
 	if out.Unrouted != "" {
 		out.Notes = append(out.Notes, out.Unrouted)
@@ -160,7 +160,7 @@ func (p *plan) explainInsert(whole *Plan) {
 
 // explainShard returns notes about the actual table.
 func (p *plan) explainShard() (notes []string) {
-	x, in := p.target.Actual, p.Insert
+	x, in := p.filler.Actual, p.Insert
 	if x == nil {
 		return nil
 	}
@@ -172,7 +172,7 @@ func (p *plan) explainShard() (notes []string) {
 		return notes
 	}
 	verb := "refused"
-	if p.target.table.Rule.ShardGuard == "warn" {
+	if p.table.Rule.ShardGuard == "warn" {
 		verb = "logged"
 	}
 	return append(notes, fmt.Sprintf("a row that does not belong in %s, by %s, is %s", in.Name, columns, verb))
@@ -180,7 +180,7 @@ func (p *plan) explainShard() (notes []string) {
 
 // explainShardBits returns notes about the shard bits in the keys.
 func (p *plan) explainShardBits() []string {
-	bits := p.target.table.ShardBits()
+	bits := p.table.ShardBits()
 	if bits == nil {
 		return nil
 	}

@@ -30,12 +30,13 @@ func WithKeyHook(f func(ctx context.Context, filled GeneratedKeys)) Option {
 }
 
 // callKeyHook calls the function of WithKeyHook.
-func (r *ruleVersion) callKeyHook(ctx context.Context, t *rule.Table, rows int, keys *rewrite.Keys) error {
+func (r *ruleVersion) callKeyHook(ctx context.Context, t *rule.Table, rows int, keys rewrite.Keys) error {
 	if r.keyHook == nil || keys.Len() == 0 {
 		return nil
 	}
+	first := keys.At(0)
 	return fill.HideBadConn(guard.Call("the function of WithKeyHook", func() error {
-		r.keyHook(ctx, GeneratedKeys{t.Logical, t.Column, t.GeneratorName, t.GeneratorType, rows, keys.At(0)})
+		r.keyHook(ctx, GeneratedKeys{t.Logical, t.Column, t.GeneratorName, t.GeneratorType, rows, first})
 		return nil
 	}))
 }

@@ -45,9 +45,9 @@ func testLastID_costsNoRoundTrips(t *testing.T) {
 
 // If a server doesn't allow an upsert to assign the key to itself, the upsert is sent without the
 // assignment.
-func TestLastID_unguarded(t *testing.T) { onEach(t, testLastID_unguarded) }
+func TestLastID_unreported(t *testing.T) { onEach(t, testLastID_unreported) }
 
-func testLastID_unguarded(t *testing.T) {
+func testLastID_unreported(t *testing.T) {
 	dsn := testserver.Database(t)
 	root := mustOpen(t, "mysql", dsn)
 	mustExec(t, root, "CREATE TABLE ruled (id BIGINT PRIMARY KEY, u INT UNIQUE, n INT NOT NULL DEFAULT 0)")

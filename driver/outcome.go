@@ -2,27 +2,90 @@ package driver
 
 import (
 	"context"
-	"log/slog"
+	"database/sql/driver"
 	"slices"
 	"strings"
 
+	"github.com/shardkey/shardkey/driver/internal/base"
 	"github.com/shardkey/shardkey/driver/internal/outcome"
 	"github.com/shardkey/shardkey/driver/internal/session"
 	"github.com/shardkey/shardkey/internal/sqltoken"
+	"github.com/shardkey/shardkey/rewrite"
 )
+
+// concluded returns the reply for the program. For rows, the outcome is known when they are read to the
+// end or closed.
+func (p *plan) concluded(ctx context.Context, x call, sent *outcome.Sent, r base.Reply, result *result) base.Reply {
+	x.session.TransactionBegan() // the statement may have begun one
+	if r.Rows != nil {
+		return base.Reply{Rows: p.concludedLater(x, *sent, r.Rows)}
+	}
+	report := p.reportOf(sent, r.Result)
+	c := p.conclude(ctx, x, sent, report)
+	if result.Result, result.id = r.Result, c.LastInsertID; !sent.IsUsual(report) && p.Insert.SelectKey == "" {
+		result.of = &concluded{kept(*sent), c}
+	}
+	if x.out != nil {
+		p.tell(x, c.Keys(sent))
+	}
+	if x.rows {
+		r.Rows = base.NoRows{}
+	}
+	if p.Insert.SelectKey != rewrite.Literal {
+		r.Result = result
+	}
+	return r
+}
+
+// concludedLater is concluded for rows.
+func (p *plan) concludedLater(x call, sent outcome.Sent, rows driver.Rows) driver.Rows {
+	p.describe(x, &sent)
+	done := concluded{Sent: kept(sent)}
+	x.args = nil
+	ended := base.OnClose(rows, func(read base.Reading, err error) {
+		ctx := context.Background() // the execution's context may have ended
+		if err != nil {
+			p.noteFailure(ctx, x, &done.Sent, err)
+			return
+		}
+		done.Conclusion = p.conclude(ctx, x, &done.Sent, p.returnedRows(read))
+		p.tell(x, done.keys())
+	})
+	if p.Insert.SelectKey != "" {
+		return explainedRows{ended, p}
+	}
+	return ended
+}
+
+// tell gives the caller the keys of the rows, if they are known.
+func (p *plan) tell(x call, keys []any) {
+	if keys != nil {
+		x.out.set(Keys{keys, p.table.Rule.Column})
+	}
+}
+
+// kept returns a copy of what was sent, without the connection's buffer.
+func kept(sent outcome.Sent) outcome.Sent {
+	if len(sent.Keys.Ints) == 1 {
+		sent.Keys.Ints = slices.Clone(sent.Keys.Ints)
+	}
+	return sent
+}
 
 // conclude returns what the server's report about an INSERT means, and records what LAST_INSERT_ID() must
 // return from now on. It asks the server what the report leaves open.
-func (t *plannedInsert) conclude(
-	ctx context.Context, s *session.Session, logger *slog.Logger, sent *outcome.Sent, r outcome.Report,
-) outcome.Conclusion {
+func (p *plan) conclude(ctx context.Context, x call, sent *outcome.Sent, r outcome.Report) outcome.Conclusion {
+	s := &x.session
+	if !sent.IsUsual(r) {
+		p.describe(x, sent)
+	}
 	var answers outcome.Answers
 	for {
 		c := outcome.Conclude(s.LastID(), sent, r, &answers)
 		if c.Ask == outcome.Nothing {
 			s.SetLastID(c.LastID)
-			if err := c.Doubt(); err != nil && !t.table.unknown.Swap(true) {
-				logger.WarnContext(ctx, "shardkey: keys of an INSERT are unknown", "table", t.Name(), "rows", sent.Len(), "error", err)
+			if err := c.Doubt(); err != nil && !p.table.unknown.Swap(true) {
+				p.rules.logger.WarnContext(ctx, "shardkey: keys of an INSERT are unknown", "table", p.filler.Name(), "rows", sent.Len(), "error", err)
 			}
 			return c
 		}
@@ -30,11 +93,11 @@ func (t *plannedInsert) conclude(
 	}
 }
 
-// concludePlain is conclude for a plain INSERT whose row was inserted. It returns the insert ID.
-func (k *insertion) concludePlain(s *session.Session) int64 {
-	key := k.keys.Ints[0]
-	s.SetLastID(outcome.Plain(key, k.carries))
-	return key
+// describe adds what only an unusual report needs.
+func (p *plan) describe(x call, sent *outcome.Sent) {
+	if sent.Server = serverOf(&x.session); sent.Explicit == nil {
+		sent.Explicit = p.filler.Explicit(sent.Column, x.args, &sent.Keys)
+	}
 }
 
 // answer asks the server what a report leaves open.
@@ -55,21 +118,6 @@ func answer(ctx context.Context, s *session.Session, sent *outcome.Sent, r outco
 		a.Present, a.Err = s.PresentKeys(ctx, sent.Insert, sent.RowKeys(), sent.ReportsMatch())
 	}
 	return &a
-}
-
-// describe returns what was sent, without the connection's buffers.
-func (e *execution) describe() outcome.Sent {
-	k := &e.first
-	s := outcome.Sent{
-		Insert: k.Insert, Column: k.column, Keys: k.keys,
-		Text: k.table.HasText(), Carries: k.carries, Guarded: k.guarded,
-		CallsFunctions: k.callsFunctions, WantsKeys: e.out != nil, Server: serverOf(e.session),
-	}
-	if len(k.keys.Ints) == 1 {
-		s.Keys.Ints = slices.Clone(k.keys.Ints)
-	}
-	s.Explicit = k.Explicit(k.column, e.user, &s.Keys)
-	return s
 }
 
 // serverOf returns what the meaning of a report depends on.

@@ -13,6 +13,8 @@ import (
 	"github.com/go-sql-driver/mysql"
 	"github.com/shardkey/shardkey/driver/internal/base"
 	"github.com/shardkey/shardkey/driver/internal/facts"
+	"github.com/shardkey/shardkey/driver/internal/fill"
+	"github.com/shardkey/shardkey/driver/internal/outcome"
 	"github.com/shardkey/shardkey/driver/internal/session"
 	"github.com/shardkey/shardkey/internal/sqlerr"
 	"github.com/shardkey/shardkey/internal/sqltoken"
@@ -23,17 +25,27 @@ import (
 // statement, and many connections use it concurrently.
 type plan struct {
 	*rewrite.Plan
-	rules  *ruleVersion
-	target plannedInsert // zero for a statement that is passed through
-	added  int           // the number of placeholders for keys in the statement to bind
-	count  string        // see [rewrite.Plan.Count]
-	steps  planSteps
-	how    base.How // how the statement with placeholders for keys is sent
-	key    planKey
+	rules *ruleVersion
+	key   planKey
+	added int      // the number of placeholders for keys in the statement to bind
+	count string   // see [rewrite.Plan.Count]
+	how   base.How // how the statement with placeholders for keys is sent
+
+	// The way of an execution; zero for a statement that is passed through. See plan.exec.
+	table  *keyedTable
+	filler *fill.Filler
+	before []func(*plan, context.Context, call) (followUp, error) // nil for most statements
+	keys   func(*plan, context.Context, call) (outcome.Sent, error)
+	// single: there is one row, whose key is generated and which no clause affects.
+	single bool
+	// callsFunctions: an upsert of several rows may call a stored function after its first row.
+	callsFunctions bool
+	hasTail        bool // a comment follows the statement's semicolon
+
 	// lasting: the plan may be used again. It isn't if a row didn't match the columns, or if the key's
 	// type decided about a value.
 	lasting bool
-	// expires is when an upsert that isn't guarded is planned again; zero for never.
+	// expires is when an upsert that doesn't report existing keys is planned again; zero for never.
 	expires time.Time
 	// columns are the columns of the tables, as far as the plan depends on them.
 	columns map[session.Table][]string
@@ -41,41 +53,6 @@ type plan struct {
 	givenOnce   sync.Once
 	givenValues session.Given // for a statement that is passed through
 }
-
-// planSteps are the parts of a plan's execution that only some plans have.
-type planSteps uint8
-
-const (
-	checksUpdates planSteps = 1 << iota // an upsert assigns to a sharding column
-	selectsRows                         // INSERT … SELECT of several rows
-	isRefused                           // the server will refuse the statement
-	syncsLastID                         // the statement reads LAST_INSERT_ID()
-	hasTail                             // a comment follows the statement's semicolon
-)
-
-// setSteps determines the steps of a plan with generated keys.
-func (p *plan) setSteps() {
-	tail := ""
-	if strings.IndexByte(p.key.text, ';') >= 0 {
-		_, tail, _ = rewrite.Split(p.key.text, rewrite.Options{SQLMode: p.key.mode.String(), Charset: p.key.charset.String()})
-	}
-	p.steps = when(p.Insert.UpdatesFixed, checksUpdates) |
-		when(p.selects(), selectsRows) |
-		when(p.Insert.Invalid, isRefused) |
-		when(p.Insert.ReadsLastID, syncsLastID) |
-		when(tail != "", hasTail)
-}
-
-// when returns the step if it is needed, otherwise none.
-func when[S ~uint8](needed bool, step S) S {
-	if needed {
-		return step
-	}
-	return 0
-}
-
-// selects reports whether the statement is an INSERT … SELECT that may insert several rows.
-func (p *plan) selects() bool { return p.Insert.SelectKey != "" }
 
 // fills reports whether the statement needs generated keys. Otherwise it is passed through. p may
 // be nil.
@@ -141,11 +118,11 @@ func (p *plan) explainKey(err error) error {
 		isExpression := func(r rewrite.Row) bool { return r.Key == rewrite.Expression }
 		if in.SelectKey == rewrite.Expression || slices.ContainsFunc(in.Rows, isExpression) {
 			return fmt.Errorf("shardkey: table %s: the expression for key column %s may be NULL or 0; to generate a key, "+
-				"leave the column out: %w", p.target.Name(), in.Table.Key, err)
+				"leave the column out: %w", p.filler.Name(), in.Table.Key, err)
 		}
 	}
 	if in := p.Insert; in != nil {
-		err = p.rules.explainUnrouted(p.target.table.Rule, in.Name, err)
+		err = p.rules.explainUnrouted(p.table.Rule, in.Name, err)
 	}
 	return p.explainColumn(err)
 }
@@ -160,7 +137,7 @@ func (p *plan) explainColumn(err error) error {
 	if in := p.Insert; in != nil {
 		if column := in.Table.Key; facts.ContainsName(my.Message, column+"'") && !facts.ContainsName(p.key.text, column) {
 			return fmt.Errorf("shardkey: table %s lacks column %s, which the rule names as its key column; "+
-				"correct the rule or the table: %w", p.target.Name(), column, err)
+				"correct the rule or the table: %w", p.filler.Name(), column, err)
 		}
 	}
 	return err
@@ -193,10 +170,9 @@ func (p *plan) columnsHold(ctx context.Context, s *session.Session) (bool, error
 // in returns the plan for a statement that was prepared in a database that isn't the current one.
 // Its tables are qualified by the database.
 func (p *plan) in(database string) *plan {
-	in := &plan{Plan: p.Plan, rules: p.rules, added: p.added, steps: p.steps, how: p.how,
-		key: p.key, count: p.count, lasting: p.lasting, columns: p.columns, target: p.target}
-	in.target.Filler = p.target.In(database)
-	return in
+	return &plan{Plan: p.Plan, rules: p.rules, key: p.key, added: p.added, count: p.count, how: p.how,
+		table: p.table, filler: p.filler.In(database), before: p.before, keys: p.keys,
+		single: p.single, callsFunctions: p.callsFunctions, hasTail: p.hasTail, lasting: p.lasting, columns: p.columns}
 }
 
 // given returns the explicit values of the statement's rows; nil if p is nil.

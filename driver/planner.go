@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/shardkey/shardkey/driver/internal/base"
@@ -52,13 +53,9 @@ func (g *planner) read(ctx context.Context, key planKey) (*plan, error) {
 	if p.fills() {
 		g.expireAt(g.session.SilentUntil())
 		p.expires = g.expires
-		if p.target, err = g.target(parsed, key.text); err != nil {
-			return nil, err
-		}
-		p.setSteps()
-		p.how = g.how(parsed, key.text)
+		err = g.choose(p)
 	}
-	return p, nil
+	return p, err
 }
 
 // parse parses the statement. If that depends on a fact that isn't known yet, parse asks the server, and
@@ -112,14 +109,36 @@ func (g *planner) how(p *rewrite.Plan, text string) base.How {
 	return base.SameTypes
 }
 
-func (g *planner) target(p *rewrite.Plan, text string) (t plannedInsert, err error) {
+// choose chooses the way of the plan's executions.
+func (g *planner) choose(p *plan) (err error) {
 	in := p.Insert
-	t.table = g.of(in)
-	t.steps = when(len(in.Rows) != 1 || !in.AllGenerated || in.OnDuplicate || in.Returning || in.ReadsLastID || in.Invalid, settlesRows) |
-		when(in.ReportsFirstKey, reportsKey)
-	t.callsFunctions = in.OnDuplicate && len(in.Rows) > 1 && mayCallFunctions(text)
-	t.Filler, err = fill.New(p, t.table.Table)
-	return t, err
+	p.table, p.how = g.of(in), g.how(p.Plan, p.key.text)
+	if p.filler, err = fill.New(p.Plan, p.table.Table); err != nil {
+		return err
+	}
+	if in.UpdatesFixed {
+		p.before = append(p.before, (*plan).guardUpdate)
+	}
+	if in.ReportsExistingKey {
+		p.before = append(p.before, (*plan).refuseVersioned)
+	}
+	switch {
+	case in.Invalid:
+		p.keys = (*plan).noKeys
+	case p.count != "":
+		p.keys = (*plan).keysOfQuery
+	case in.SelectKey != "":
+		p.keys = (*plan).keysInQuery
+	default:
+		p.keys = (*plan).keysOfRows
+	}
+	p.single = len(in.Rows) == 1 && in.AllGenerated && !in.OnDuplicate && !in.Returning && !in.ReadsLastID && !in.Invalid
+	p.callsFunctions = in.OnDuplicate && len(in.Rows) > 1 && mayCallFunctions(p.key.text)
+	if strings.IndexByte(p.key.text, ';') >= 0 {
+		_, tail, _ := rewrite.Split(p.key.text, rewrite.Options{SQLMode: p.key.mode.String(), Charset: p.key.charset.String()})
+		p.hasTail = tail != ""
+	}
+	return nil
 }
 
 // options returns the parser's options.
@@ -185,7 +204,7 @@ func (g *planner) lookup(schema, name string) *rewrite.Table {
 	if inUse := g.rules.inUse; inUse != nil {
 		t.assume(inUse)
 	}
-	expires := t.unguarded.of(namedTable{schema, name})
+	expires := t.unreported.of(namedTable{schema, name})
 	g.expireAt(expires)
 	parsed := &rewrite.Table{Key: r.Column, Strings: t.HasText(),
 		KeepExplicit: r.ExplicitKeys == policy.Keep, NoReport: !expires.IsZero(), KeyColumnUnknown: true}

@@ -56,10 +56,9 @@ func TestRecentQueries_readers(t *testing.T) {
 		"nextTransaction":  "NewLexer", // after SET TRANSACTION
 		"failedEarly":      "NewLexer Scan",
 		"ReadsCounts":      "Contains Contains Lexer", // of an INSERT that is planned
-		"sendKept":         "Scan",                    // of an INSERT … SELECT
 		"planStatement":    "Scan",                    // of Connector.Plan
 		"mayCallFunctions": "MayCallFunctions",        // once for each plan of an upsert
-		"callsFunctions":   "MayCallFunctions",        // after an error
+		"callsAny":         "MayCallFunctions",        // after an error
 	}
 	have := map[string]string{}
 	for _, dir := range []string{".", "internal/session"} {

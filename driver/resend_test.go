@@ -171,7 +171,7 @@ func TestResend_closedConnection(t *testing.T) {
 
 // After the server refused the assignment that reports existing keys, upserts of that table are sent
 // without it for a minute.
-func TestResend_guardIsTriedAgain(t *testing.T) {
+func TestResend_reportsAreTriedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		refused := &mysql.MySQLError{Number: sqlerr.ColumnDenied, Message: "denied"}
 		server := &fakedb.Server{Columns: [][2]string{{"id", "bigint"}}}
@@ -181,10 +181,10 @@ func TestResend_guardIsTriedAgain(t *testing.T) {
 			table   string
 			refuse  bool
 			wait    time.Duration
-			guarded bool // the statement that is executed
+			reports bool // the statement that is executed
 		}{
 			{"t", false, 0, true}, {"t", true, 0, false}, {"t", false, 0, false}, {"u", false, 0, true},
-			{"t", false, unguardedFor - 1, false}, {"t", false, 1, true}, {"t", true, 0, false},
+			{"t", false, unreportedFor - 1, false}, {"t", false, 1, true}, {"t", true, 0, false},
 		} {
 			time.Sleep(step.wait)
 			server.Forget()
@@ -194,7 +194,7 @@ func TestResend_guardIsTriedAgain(t *testing.T) {
 			_, err := c.ExecContext(t.Context(), "INSERT INTO "+step.table+" (a) VALUES (1) ON DUPLICATE KEY UPDATE a = 2", nil)
 			noError(t, err)
 			sent := server.Sent[len(server.Sent)-1].Query
-			equal(t, strings.Contains(sent, "`id` = IF("), step.guarded, sent)
+			equal(t, strings.Contains(sent, "`id` = IF("), step.reports, sent)
 		}
 		equal(t, strings.Count(log.String(), "upserts don't report the keys of existing rows"), 2)
 	})

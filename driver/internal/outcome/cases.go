@@ -28,11 +28,11 @@ const (
 	several            // rows
 	generated          // the only row's key
 	carried            // the statement passes a key to LAST_INSERT_ID()
-	guarded            // if the upsert matched a row, the insert ID is that row's key
+	existing           // if the upsert matched a row, the insert ID is that row's key
 	other              // the insert ID may be another column's value
 	skips              // a trigger may have skipped a row
 	triggered          // a trigger may have changed a row's key
-	resets             // something may have reset the insert ID after the guard set it
+	resets             // something may have reset the insert ID after the report of an existing key
 	reports            // the insert ID may be a new row's key that the statement doesn't carry
 	zero               // a row may have the key 0
 
@@ -67,20 +67,20 @@ var inserts = []oneCase{
 
 // upserts is about ON DUPLICATE KEY UPDATE with one row.
 //
-// The insert ID of a guarded upsert is the key of the row that existed. If none existed, it is the key
-// that the statement carries. Otherwise it is 0 or, for a column with AUTO_INCREMENT, the key that the
-// statement set. It is also 0 if it was reset.
+// The insert ID of an upsert that reports existing keys is the key of the row that existed. If none
+// existed, it is the key that the statement carries. Otherwise it is 0 or, for a column with
+// AUTO_INCREMENT, the key that the statement set. It is also 0 if it was reset.
 //
 // The number of affected rows shows only that the row wasn't inserted: it counts 0 or at least 2. A new
 // row counts 1, and so do some that existed: with clientFoundRows; if a trigger reverts the change; if
 // the update sets a column that is NULL to NULL.
 var upserts = []oneCase{
-	{none, guarded, noneInserted},
-	{more, guarded, noneInserted},
-	{0, guarded, unclear},
+	{none, existing, noneInserted},
+	{more, existing, noneInserted},
+	{0, existing, unclear},
 
 	{none | ignore | noID, 0, noneInserted},                                         // skipped
-	{noID | known, carried | other | resets | none | more | triggered, allInserted}, // the guard wasn't evaluated
+	{noID | known, carried | other | resets | none | more | triggered, allInserted}, // no key was reported
 	{noID, 0, unclear},
 
 	{other | resets, 0, unclear},
@@ -91,7 +91,7 @@ var upserts = []oneCase{
 	{other, 0, unclear},
 
 	{0, ownID, oneExists},                  // the key of another row
-	{0, generated | reports, oneExists},    // only the guard reports an explicit key
+	{0, generated | reports, oneExists},    // an explicit key is only reported for a row that existed
 	{resets | reports, generated, unclear}, // it may be the key of the failed attempt to insert
 	{none, generated, oneExists},
 	{more, generated, oneExists},
@@ -107,8 +107,8 @@ var upserts = []oneCase{
 // upsertsOfSeveral is about ON DUPLICATE KEY UPDATE with several rows. An insert ID that isn't an
 // existing row's key shows that none existed.
 var upsertsOfSeveral = []oneCase{
-	{guarded | each | noID, other | resets | triggered | zero, allInserted}, // the guard wasn't evaluated
-	{guarded | each | ownID, other | resets | triggered, allInserted},       // the guard wasn't evaluated
+	{existing | each | noID, other | resets | triggered | zero, allInserted}, // no key was reported
+	{existing | each | ownID, other | resets | triggered, allInserted},       // no key was reported
 	{0, 0, unclear},
 }
 
@@ -144,11 +144,11 @@ func (s *Sent) cases() []oneCase {
 func (s *Sent) properties(r Report, isOther bool) property {
 	n := s.Len()
 	p := when(s.Ignore, ignore) | when(s.Replace, replace) | when(s.OnDuplicate, upsert) | when(n > 1, several) |
-		when(s.Carries, carried) | when(isOther, other) | when(s.maySkip(), skips) | when(s.Column.Triggered, triggered) |
+		when(s.carries(), carried) | when(isOther, other) | when(s.maySkip(), skips) | when(s.Column.Triggered, triggered) |
 		when(s.Column.HasTriggers || s.CallsFunctions, resets) |
 		when(s.Column.AutoIncrement || s.Column.Stores == facts.StoresUnknown, reports) | when(s.Server.StoresZero, zero)
-	if s.Guarded && (n > 1 || r.InsertID != 0 || s.Server.ReportsIDs) {
-		p |= guarded
+	if s.ReportsExistingKey && (n > 1 || r.InsertID != 0 || s.Server.ReportsIDs) {
+		p |= existing
 	}
 	if n == 1 && s.SelectKey == "" {
 		p |= when(s.generated(0), generated)
@@ -181,7 +181,7 @@ func (s *Sent) ownID() int64 {
 		if s.Keys.Len() > 0 {
 			return s.id(0)
 		}
-	case s.Carries:
+	case s.carries():
 		return s.id(0)
 	case s.generated(last):
 		return s.id(s.Keys.Len() - 1)

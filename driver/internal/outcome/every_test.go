@@ -33,6 +33,7 @@ const (
 
 // newSent returns a statement with rows whose keys come from these sources.
 func newSent(in rewrite.Insert, from ...source) *Sent {
+	in.Table = &rewrite.Table{}
 	s := &Sent{Insert: &in, Column: &facts.Column{Type: columntype.Parse("bigint"), Stores: facts.StoresIntegers}}
 	in.AllGenerated = !slices.ContainsFunc(from, func(s source) bool { return s != fromGenerator })
 	if !in.AllGenerated {
@@ -116,10 +117,9 @@ func everySent(most int) iter.Seq[*Sent] {
 							s := newSent(form, from...)
 							s.Column, s.Server, s.WantsKeys = &column, server, bits&1 != 0
 							reports := bits&2 != 0
-							if s.Guarded = form.OnDuplicate && reports; !form.OnDuplicate || n == 1 && s.Guarded {
-								s.Carries = reports && s.carriesFirst() && (server.ReportsIDs || form.OnDuplicate)
+							if s.ReportsExistingKey = form.OnDuplicate && reports; !form.OnDuplicate || n == 1 && s.ReportsExistingKey {
+								s.ReportsFirstKey = reports && s.carriesFirst() && (server.ReportsIDs || form.OnDuplicate)
 							}
-							s.ReportsExistingKey, s.ReportsFirstKey = s.Guarded, s.Carries
 							if !yield(s) {
 								return
 							}

@@ -77,7 +77,7 @@ func (s *Sent) RowKeys() []any {
 // key of the only row that existed is in the place of its row.
 func (c *Conclusion) Keys(s *Sent) []any {
 	switch {
-	case s.Invalid:
+	case s.Invalid, s.SelectKey != "" && c.found == nil:
 		return nil
 	case s.SelectKey != "":
 		return c.found.selected

@@ -79,9 +79,9 @@ func mayProve(s *Sent, r Report) bool {
 	case r.Affected == 0 || s.Column.Triggered:
 		return false
 	case r.Affected == Unknown:
-		return !s.Ignore && !s.maySkip() && (!s.OnDuplicate || s.Guarded)
+		return !s.Ignore && !s.maySkip() && (!s.OnDuplicate || s.ReportsExistingKey)
 	case s.OnDuplicate:
-		return r.Affected == n && s.Guarded
+		return r.Affected == n && s.ReportsExistingKey
 	case s.Replace:
 		return r.Affected >= n
 	}
@@ -103,10 +103,12 @@ func TestPlain(t *testing.T) {
 	for _, carries := range []bool{true, false} {
 		for _, form := range []rewrite.Insert{{}, {Ignore: true}, {Replace: true}} {
 			s := newSent(form, fromGenerator)
-			s.Carries = carries
+			s.ReportsFirstKey = carries
 			c := Conclude(before, s, Report{Affected: 1}, &Answers{})
-			must.Equal(t, c.LastID, Plain(firstKey, carries))
-			must.Equal(t, fmt.Sprint(c.LastInsertID, c.Keys(s)), fmt.Sprint(firstKey, []any{firstKey}))
+			s.Plain = true
+			usual := Conclude(before, s, Report{Affected: 1}, nil)
+			must.Equal(t, c.LastID, usual.LastID)
+			must.Equal(t, fmt.Sprint(c.LastInsertID, c.Keys(s)), fmt.Sprint(usual.LastInsertID, usual.Keys(s)))
 		}
 	}
 }

@@ -22,8 +22,7 @@ func examples() (all []example) {
 	add := func(name string, in rewrite.Insert, rows int, change func(*Sent), reports ...Report) {
 		s := newSent(in, make([]source, rows)...)
 		s.Server.ReportsIDs, s.WantsKeys = true, true
-		s.Carries, s.Guarded = !in.OnDuplicate || rows == 1, in.OnDuplicate
-		s.ReportsFirstKey = s.Carries
+		s.ReportsFirstKey, s.ReportsExistingKey = !in.OnDuplicate || rows == 1, in.OnDuplicate
 		change(s)
 		all = append(all, example{name, s, reports})
 	}
@@ -46,7 +45,7 @@ func examples() (all []example) {
 	add("`INSERT`, another column has AUTO_INCREMENT", forms[0], 1, func(s *Sent) { s.Column.OtherHasAutoIncrement = true },
 		Report{Affected: 1, InsertID: generatedByOther})
 	add("`INSERT IGNORE`, 2 rows with text keys", forms[1], 2, func(s *Sent) {
-		s.Text, s.Carries, s.Keys = true, false, rewrite.Keys{Values: []any{"k1", "k2"}}
+		s.Table.Strings, s.ReportsFirstKey, s.Keys = true, false, rewrite.Keys{Values: []any{"k1", "k2"}}
 	}, Report{Affected: 1})
 	return all
 }

@@ -73,7 +73,7 @@ func (s *Sent) find(r Report, other bool, answers *Answers) (found, Question) {
 // examine concludes from the table, unless the caller gets no key of uncertain rows: text keys aren't
 // insert IDs, and AUTO_INCREMENT reports the first key of a REPLACE whose rows replace each other.
 func (s *Sent) examine(f found, r Report, answers *Answers) (found, Question) {
-	if !s.WantsKeys && (f.is == laterReplaced || s.Text) {
+	if !s.WantsKeys && (f.is == laterReplaced || s.Table.Strings) {
 		f.is = unclear
 		f.all(len(s.Rows), Uncertain)
 		return f, Nothing
@@ -89,7 +89,7 @@ func (s *Sent) examine(f found, r Report, answers *Answers) (found, Question) {
 // session changed the rows, or an invisible trigger did.
 var errContradiction = errors.New("the affected rows don't match the keys in the table: a replica may have answered the query")
 
-// inTable concludes from the keys in the table: which rows were inserted, and which existing row a guarded
+// inTable concludes from the keys in the table: which rows were inserted, and which existing row an
 // upsert matched last. Without an answer, or if that contradicts the affected rows, the other rows stay
 // uncertain, since the statement has succeeded.
 func (s *Sent) inTable(r Report, answer *Answer) found {
@@ -141,7 +141,7 @@ func (s *Sent) others(keys []any, present map[string]bool) map[string]bool {
 
 // ReportsMatch reports whether LAST_INSERT_ID() is the key of the row that the statement matched last, so
 // that [WhichKeys] asks for it.
-func (s *Sent) ReportsMatch() bool { return s.Guarded && s.Server.ReportsIDs }
+func (s *Sent) ReportsMatch() bool { return s.ReportsExistingKey && s.Server.ReportsIDs }
 
 // counts are numbers of rows by their keys.
 type counts struct {
@@ -220,7 +220,7 @@ func (s *Sent) findExisting(f *found, others map[string]bool, matched bool) {
 	missing := f.count(n, NotInserted)
 	for other := range others {
 		key := sqltoken.ParseInteger(other, 10)
-		if id := InsertID(key); matched || s.Carries && missing > 0 || id == f.id {
+		if id := InsertID(key); matched || s.carries() && missing > 0 || id == f.id {
 			f.id = id
 			if missing == 1 && f.count(n, Uncertain) == 0 {
 				f.existing = key

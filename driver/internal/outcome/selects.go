@@ -1,5 +1,17 @@
 package outcome
 
+import "github.com/shardkey/shardkey/rewrite"
+
+// concludeKeysInQuery concludes about an INSERT … SELECT whose query has the keys. They aren't reported,
+// unless shardkey doesn't change the query.
+func (s *Sent) concludeKeysInQuery(before LastID, r Report) Conclusion {
+	c := Conclusion{LastID: before.After(Lost)}
+	if s.SelectKey == rewrite.Literal || s.Column.OtherHasAutoIncrement {
+		c.LastInsertID = r.InsertID
+	}
+	return c
+}
+
 // concludeSelect concludes about an INSERT … SELECT of several rows.
 func (s *Sent) concludeSelect(before LastID, r Report, answers *Answers) Conclusion {
 	f := found{is: s.verdict(r, false)}

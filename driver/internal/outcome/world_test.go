@@ -84,7 +84,7 @@ func outcomes(s *Sent, fates []fate) iter.Seq[*world] {
 		w := world{fates: slices.Clone(fates), keys: make([]any, len(fates)), table: map[string]bool{}}
 		own, carried, set, failed := s.RowKeys(), false, int64(0), int64(0)
 		for i, f := range fates {
-			if s.Carries && s.generated(i) && !carried {
+			if s.carries() && s.generated(i) && !carried {
 				carried, set = true, InsertID(own[i])
 			}
 			switch existing := int64(firstOther + i); f {
@@ -106,7 +106,7 @@ func outcomes(s *Sent, fates []fate) iter.Seq[*world] {
 				if f == unchanged && s.Server.FoundRows {
 					w.report.Affected++
 				}
-				if s.Guarded {
+				if s.ReportsExistingKey {
 					set = existing
 				}
 			}
@@ -126,7 +126,7 @@ func outcomes(s *Sent, fates []fate) iter.Seq[*world] {
 		ids := []int64{set}
 		if s.Column.HasTriggers && s.OnDuplicate && set != generatedByOther {
 			ids = append(ids, 0) // reset
-			if s.Column.AutoIncrement && s.Guarded && failed != 0 {
+			if s.Column.AutoIncrement && s.ReportsExistingKey && failed != 0 {
 				ids = append(ids, failed)
 			}
 		}

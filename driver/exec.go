@@ -1,0 +1,260 @@
+package driver
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+	"github.com/shardkey/shardkey/driver/internal/base"
+	"github.com/shardkey/shardkey/driver/internal/facts"
+	"github.com/shardkey/shardkey/driver/internal/outcome"
+	"github.com/shardkey/shardkey/internal/columntype"
+	"github.com/shardkey/shardkey/internal/sqltoken"
+	"github.com/shardkey/shardkey/rewrite"
+)
+
+// call is one execution of a statement that the program asked for.
+type call struct {
+	*conn
+	planned
+	stmt *stmt // the program's prepared statement; nil: the query is sent
+	args []driver.NamedValue
+	out  *keysList // receives the keys for the caller; may be nil
+	rows bool      // the caller reads rows
+}
+
+// exec executes the plan. The keys for the caller go to x.out.
+//
+// If next isn't done, nothing was executed, and the statement may have to be planned again. The
+// error is driver.ErrSkip if the number of arguments is wrong. database/sql then prepares the
+// statement and reports that.
+func (p *plan) exec(ctx context.Context, x call) (r base.Reply, next followUp, err error) {
+	if !p.rules.generators.Acquire() {
+		return r, replan, errRuleClosed
+	}
+	defer p.rules.generators.Release()
+	if len(x.args) != p.NumArgs {
+		r, err = p.execUnbound(ctx, x)
+		return r, done, err
+	}
+	for _, step := range p.before {
+		if next, err = step(p, ctx, x); err != nil {
+			return r, next, err
+		}
+	}
+	result, buffer := x.newResult()
+	sent, err := p.keys(p, ctx, x)
+	if err != nil {
+		return p.unkeyed(ctx, x, &sent, err)
+	}
+	request, err := p.bind(ctx, x, &sent, buffer)
+	if err != nil {
+		return r, done, err
+	}
+	if r, err = x.do(ctx, &request, &sent); err != nil {
+		return p.failed(ctx, x, &sent, &request, err)
+	}
+	return p.concluded(ctx, x, &sent, r, result), done, nil
+}
+
+// execUnbound is exec for a wrong number of arguments.
+func (p *plan) execUnbound(ctx context.Context, x call) (base.Reply, error) {
+	switch {
+	case x.stmt != nil:
+		return base.Reply{}, base.ArgCountError(p.NumArgs, len(x.args))
+	case len(x.args) == 0: // the server reports a syntax error
+		return x.base.Do(ctx, base.Request{Text: x.comments.around(p.key.text), Rows: x.rows})
+	}
+	return base.Reply{}, driver.ErrSkip
+}
+
+// guardUpdate refuses an upsert that changes a sharding column to a value of another table.
+func (p *plan) guardUpdate(ctx context.Context, x call) (followUp, error) {
+	return done, p.filler.GuardUpdate(ctx, &x.session, x.args)
+}
+
+// refuseVersioned makes an upsert be planned again if it must not report the key of an existing row.
+func (p *plan) refuseVersioned(ctx context.Context, x call) (followUp, error) {
+	column, err := x.session.KeyColumn(ctx, p.filler.Insert)
+	if err == nil && column.Versioned {
+		p.stopReporting(ctx, errVersioned)
+		return replan, errVersioned
+	}
+	return done, err
+}
+
+// unasked stands for the key column of an INSERT whose keys don't depend on it.
+var unasked = &facts.Column{Type: columntype.Parse("")}
+
+// keysOfRows makes the keys for rows of values.
+func (p *plan) keysOfRows(ctx context.Context, x call) (sent outcome.Sent, err error) {
+	s := &x.session
+	column, err := s.KeyColumn(ctx, p.filler.Insert)
+	if err != nil {
+		return sent, err
+	}
+	keys, column, err := p.filler.Fill(ctx, s, column, x.args, &x.key, x.out == nil)
+	if err != nil {
+		return sent, err
+	}
+	sent = p.sent(x, column, keys)
+	sent.Plain = p.single && column.Plain && len(keys.Ints) == 1 && keys.Ints[0] >= 0
+	if err := p.rules.callKeyHook(ctx, p.table.Rule, keys.Len(), keys); err != nil {
+		return sent, err
+	}
+	return sent, p.ready(ctx, x, column)
+}
+
+// noKeys makes none, for an INSERT that the server refuses.
+func (p *plan) noKeys(ctx context.Context, x call) (outcome.Sent, error) {
+	return p.sent(x, unasked, rewrite.Keys{}), p.ready(ctx, x, unasked)
+}
+
+// sent describes what is sent. LAST_INSERT_ID(key) is unsigned, so it isn't written for a negative key,
+// nor if a trigger would read it too early.
+func (p *plan) sent(x call, column *facts.Column, keys rewrite.Keys) outcome.Sent {
+	keys.Unreported = p.Insert.ReportsFirstKey && (column.ReadsLastID || outcome.InsertID(keys.At(0)) < 0)
+	return outcome.Sent{Insert: p.filler.Insert, Column: column, Keys: keys, CallsFunctions: p.callsFunctions, WantsKeys: x.out != nil}
+}
+
+// ready prepares the session for a statement that may read or change LAST_INSERT_ID().
+func (p *plan) ready(ctx context.Context, x call, column *facts.Column) error {
+	in := p.Insert
+	if in.ReportsFirstKey || in.ReportsExistingKey || column.ReadsLastID {
+		if err := x.session.KnowLastID(ctx); err != nil {
+			return err
+		}
+	}
+	if in.ReadsLastID || column.ReadsLastID {
+		if err := x.session.SyncLastID(ctx); err != nil {
+			return err
+		}
+	}
+	return x.session.AskCacheLimit(ctx)
+}
+
+// bind returns the request with the keys. A statement without arguments gets its keys as literals, which
+// takes one message to the server. In a statement with arguments the keys are bound, since literals would
+// defeat the server's cache of prepared statements. If there are too many placeholders, the keys are
+// literals.
+func (p *plan) bind(ctx context.Context, x call, sent *outcome.Sent, buffer []driver.NamedValue) (r base.Request, err error) {
+	literal := x.stmt == nil && (len(x.args) == 0 || p.count == "" && len(x.args)+p.added > base.MaxPlaceholders)
+	convert := x.argument
+	if p.count != "" {
+		convert = asArgument
+	}
+	text, args, err := rewrite.Bind(p.Plan, buffer, x.args, &sent.Keys, literal, convert)
+	if err != nil {
+		return r, p.explainBind(err)
+	}
+	r = base.Request{Args: args, User: len(x.args), Rows: p.returnsRows(x)}
+	if x.isCopy(args) {
+		for i := range args {
+			args[i].Ordinal = i + 1
+		}
+	}
+	isSame := p.count == "" || text == p.Query() // for all executions
+	switch {
+	case x.stmt != nil && isSame:
+		r.Stmt, err = x.stmt.form(ctx, text, sent.Keys.Unreported, args)
+	case x.stmt != nil:
+		return p.unprepared(ctx, x, text, args)
+	case !literal && isSame && x.comments == (comments{}):
+		r.How, r.Repeated = p.how, x.repeated && p.prefersPrepared(x)
+	}
+	r.Text = x.comments.around(text)
+	return r, err
+}
+
+// isCopy reports whether arguments have keys, so that they aren't the program's own.
+func (x call) isCopy(args []driver.NamedValue) bool {
+	return len(args) > 0 && (len(x.args) == 0 || &args[0] != &x.args[0])
+}
+
+// returnsRows reports whether the server returns rows to the caller.
+func (p *plan) returnsRows(x call) bool {
+	return x.rows && (p.Insert.SelectKey == "" || p.Insert.Returning)
+}
+
+// explainBind completes the error for keys that can't be added.
+func (p *plan) explainBind(err error) error {
+	if p.count != "" {
+		return p.refuseSelect(plainText(err), err)
+	}
+	return err
+}
+
+// prefersPrepared reports whether to prepare the statement on a connection that interpolates; see
+// [base.Request].Repeated. go-sql-driver returns some values of rows with another type, for example
+// FLOAT, but not keys. Whoever sets interpolateParams for another engine avoids prepared statements.
+func (p *plan) prefersPrepared(x call) bool {
+	return x.base.Interpolates() && x.rows == p.Insert.ReturnsKey && x.session.ReportsInsertIDs() && p.given().Plain
+}
+
+// asArgument returns a value that the underlying driver needs not convert as an argument.
+func asArgument(value any) (driver.NamedValue, error) { return driver.NamedValue{Value: value}, nil }
+
+// argument returns a key as an argument.
+func (c *conn) argument(key any) (driver.NamedValue, error) {
+	if _, isInt := key.(int64); isInt {
+		return asArgument(key)
+	}
+	arg := driver.NamedValue{Value: key}
+	if err := c.base.Convert(&arg); err != nil {
+		return arg, fmt.Errorf("shardkey: cannot bind a generated key: %w", err)
+	}
+	return arg, nil
+}
+
+// do sends the statement.
+func (x call) do(ctx context.Context, request *base.Request, sent *outcome.Sent) (r base.Reply, err error) {
+	if !x.logs(ctx) {
+		r, err = x.base.Do(ctx, *request)
+	} else {
+		start := time.Now()
+		r, err = x.base.Do(ctx, *request)
+		x.plan.logSent(ctx, request, sent, time.Since(start), err)
+	}
+	x.executed = x.executed || !errors.Is(err, driver.ErrBadConn)
+	if x.isCopy(request.Args) {
+		x.reuse(request.Args)
+	}
+	if err == nil && r.Result == nil && !request.Rows {
+		err = base.ErrNoAnswer
+	}
+	return r, err
+}
+
+// logs reports whether executions are logged. The connection asks the logger for each 16th.
+func (c *conn) logs(ctx context.Context) bool {
+	if c.executions%16 == 0 {
+		c.logged = c.connector.logger.Enabled(ctx, slog.LevelDebug)
+	}
+	c.executions++
+	return c.logged
+}
+
+// maxLogged is the maximum length of a logged statement, in bytes.
+const maxLogged = 4 << 10
+
+func (p *plan) logSent(ctx context.Context, r *base.Request, sent *outcome.Sent, took time.Duration, err error) {
+	attrs := []any{"statement", sqltoken.WithoutLiterals(r.Text, p.key.mode, p.key.charset, maxLogged), "args", len(r.Args),
+		"keys", sent.Keys.Len(), "table", p.filler.Name(), "generator", p.table.Rule.GeneratorName, "took", took}
+	if err != nil {
+		attrs = append(attrs, "error_type", errorType(err))
+	}
+	p.rules.logger.DebugContext(ctx, "shardkey: statement sent", attrs...)
+}
+
+// errorType returns an error's type and the server's error number. The error's message may quote a
+// value.
+func errorType(err error) string {
+	if server, ok := errors.AsType[*mysql.MySQLError](err); ok {
+		return fmt.Sprintf("%T %d", server, server.Number)
+	}
+	return fmt.Sprintf("%T", err)
+}
