@@ -184,6 +184,7 @@ func (d *duel) restart() {
 // restore creates the world again, through the connectors, whose facts about tables end.
 func (d *duel) restore() {
 	for i, s := range d.sides {
+		mustExec(d.t, d.conns[i], "COMMIT") // without autocommit, the comparison of the tables began a transaction
 		d.through(i, func(conn *sql.Conn) { d.world.create(d.t, s, conn) })
 	}
 }
