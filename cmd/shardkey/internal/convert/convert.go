@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"regexp"
 	"slices"
@@ -25,7 +26,7 @@ import (
 // The error is a [*rule.Error] with its place in the file. If the converted rule doesn't load,
 // File returns both the rule and the error.
 func File(path string) (out []byte, left []string, err error) {
-	data, err := os.ReadFile(path)
+	data, err := readFile(path)
 	if err != nil {
 		return nil, nil, &rule.Error{File: path, Reason: "cannot read the file: " + err.Error(), Err: err}
 	}
@@ -45,6 +46,26 @@ func File(path string) (out []byte, left []string, err error) {
 	}
 	out, err = c.print()
 	return out, c.left, err
+}
+
+// readFile reads a file, which may be a pipe.
+func readFile(path string) ([]byte, error) {
+	const most = 64 << 20
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, most+1))
+	switch {
+	case err != nil:
+		return nil, err
+	case len(data) > most:
+		return nil, fmt.Errorf("longer than %d bytes", most)
+	case bytes.HasPrefix(data, []byte("\xff\xfe")), bytes.HasPrefix(data, []byte("\xfe\xff")):
+		return nil, errors.New("it is in UTF-16; save it in UTF-8")
+	}
+	return data, nil
 }
 
 type conversion struct {

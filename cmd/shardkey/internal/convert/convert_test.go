@@ -179,6 +179,10 @@ func TestFile_errors(t *testing.T) {
 			t.Errorf("%s\nhave: %v\nwant: %s", tc.content, err, tc.want)
 		}
 	}
+	for content, want := range map[string]string{"\xff\xfea\x00": "it is in UTF-16", strings.Repeat(" ", 64<<20+1): "longer than 67108864 bytes"} {
+		_, _, err := file(t, "a.properties", content)
+		must.FailWith(t, err, want)
+	}
 	if _, _, err := convert.File("none.yaml"); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("have: %v\nwant: fs.ErrNotExist", err)
 	}
