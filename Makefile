@@ -37,7 +37,7 @@ export GOFLAGS := $(shell go env GOFLAGS) -buildvcs=false
 
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: help release release-check test ci prepare prepare-ci two-servers test-short test-engines soak-engines gorm-suite applications servers downloads tools servers-up servers-down unit race-short race check fmt vet bits32 staticcheck tidy repository workflows vuln bench bench-check bench-note fuzz mutants soak cover
+.PHONY: help release release-check test ci prepare prepare-ci two-servers test-short test-engines soak-engines gorm-suite applications servers downloads tools servers-up servers-down unit race-short race check fmt vet bits32 staticcheck tidy repository workflows vuln bench bench-check bench-note fuzz path mutants soak cover
 
 help: ## print this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 14
@@ -210,6 +210,9 @@ bench-note: servers ## measure these ratios on an idle machine, and write them t
 
 fuzz: ## run each fuzz target for FUZZTIME
 	@FUZZTIME=$(FUZZTIME) bash .ci/fuzz
+
+path: ## print the functions that a warm INSERT calls; fail if they are too many
+	@go run ./internal/test/repository/path
 
 mutants: ## change the code of MUTATED; fail if no test finds a change that isn't listed with a reason
 	@go run ./internal/test/repository/mutants $(MUTATED)

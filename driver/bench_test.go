@@ -2,6 +2,7 @@ package driver
 
 import (
 	"context"
+	"database/sql"
 	"database/sql/driver"
 	"fmt"
 	"log/slog"
@@ -126,6 +127,18 @@ func BenchmarkInsert(b *testing.B) {
 	}
 }
 
+// BenchmarkWarmInsert executes an INSERT through database/sql; make path lists the functions that it calls.
+func BenchmarkWarmInsert(b *testing.B) {
+	db := sql.OpenDB(must(NewConnector(&fakedb.Server{Quiet: true}, benchRule(b), Config{Server: "mysql"}, WithLogger(slog.New(slog.DiscardHandler))))(b))
+	defer db.Close()
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := db.ExecContext(b.Context(), benchInsert, 7, 8); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
 // BenchmarkPlan executes INSERTs whose plans are not cached: more statements than the cache
 // holds, and one that is too long for it. Each runs with the second parser and without.
 func BenchmarkPlan(b *testing.B) {
@@ -171,7 +184,7 @@ func TestAllocations(t *testing.T) {
 // BenchmarkShards executes an INSERT of one row with arguments: into the logical table (plain),
 // into an actual table that must match the generated key (fit), and into an actual table that
 // depends on another column (guard). The other cases have keys with that column's shard bits:
-// into the logical table (gene), into the actual table (gene-fit), and with a hash (gene-hash).
+// into the logical table (bits), into the actual table (bits-fit), and with a hash (bits-hash).
 // The layout has so many keys that no call waits.
 func BenchmarkShards(b *testing.B) {
 	for _, m := range []int{2, 16, 1024} {
@@ -179,8 +192,8 @@ func BenchmarkShards(b *testing.B) {
 			t_order     ds.t_order_${0..%[1]d}     - order_id:o order_id:s
 			t_hash      ds.t_hash_${0..%[1]d}      - order_id:h order_id:s
 			t_user      ds.t_user_${0..%[1]d}      - user_id:u  order_id:s
-			t_gene      ds.t_gene_${0..%[1]d}      - order_id:g order_id:g
-			t_gene_hash ds.t_gene_hash_${0..%[1]d} - user_id:h  order_id:g
+			t_bits      ds.t_bits_${0..%[1]d}      - order_id:g order_id:g
+			t_bits_hash ds.t_bits_hash_${0..%[1]d} - user_id:h  order_id:g
 		`, "", `
   keyGenerators:
     g: {type: SNOWFLAKE, props: {worker-id: 0, layout: 41-0-22, gene-column: user_id, gene-bits: 10}}
@@ -192,17 +205,17 @@ func BenchmarkShards(b *testing.B) {
     h: {type: HASH_MOD, props: {sharding-count: %[2]d}}
 `), m-1, m))
 		for _, bm := range []struct{ name, table string }{{"plain", "t_order"}, {"fit", "t_order_1"}, {"fit-hash", "t_hash_1"}, {"guard", "t_user_1"},
-			{"gene", "t_gene"}, {"gene-fit", "t_gene_1"}, {"gene-hash", "t_gene_hash"}} {
+			{"bits", "t_bits"}, {"bits-fit", "t_bits_1"}, {"bits-hash", "t_bits_hash"}} {
 			c := quietConn(b, r, Config{Server: "other"}, WithLogger(slog.New(slog.DiscardHandler)))
 			benchExec(b, fmt.Sprintf("m=%d/%s", m, bm.name), c, benchArgs(2), "INSERT INTO "+bm.table+" (user_id, amount) VALUES (?, ?)")
 		}
 	}
 }
 
-// BenchmarkDrawnRows executes an INSERT of 1,000 rows with SNOWFLAKE's default layout: into the
+// BenchmarkSearchedRows executes an INSERT of 1,000 rows with SNOWFLAKE's default layout: into the
 // logical table (plain), into one of 16 tables (table), and with 4 shard bits of random users
 // (bits). The layout has 4,096 keys a millisecond.
-func BenchmarkDrawnRows(b *testing.B) {
+func BenchmarkSearchedRows(b *testing.B) {
 	const rows = 1000
 	rnd := rand.New(rand.NewPCG(1, 2))
 	args := benchArgs(rows)
@@ -215,7 +228,7 @@ func BenchmarkDrawnRows(b *testing.B) {
 		{"table", "t_order_1", "worker-id: 3"},
 		{"bits", "t_order", "worker-id: 3, gene-column: user_id, gene-bits: 4"},
 	} {
-		c := quietConn(b, drawnRule(b, 16, mod, "SNOWFLAKE, props: {"+bm.props+"}"), Config{Server: "other"})
+		c := quietConn(b, searchRule(b, 16, mod, "SNOWFLAKE, props: {"+bm.props+"}"), Config{Server: "other"})
 		benchExec(b, bm.name, c, args, "INSERT INTO "+bm.table+" (user_id) VALUES (?)"+strings.Repeat(",(?)", rows-1))
 	}
 }

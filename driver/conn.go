@@ -308,19 +308,6 @@ func (c *conn) Ping(ctx context.Context) error { return c.base.Ping(ctx) }
 
 func (c *conn) CheckNamedValue(nv *driver.NamedValue) error { return c.base.CheckNamedValue(nv) }
 
-// newResult returns the result of an execution, and a buffer for its arguments. The buffer is the
-// connection's, if the underlying driver allows that. Otherwise one allocation has both.
-func (c *conn) newResult() (*result, []driver.NamedValue) {
-	if c.overMySQL {
-		return new(result), c.args[:0]
-	}
-	r := new(struct {
-		result
-		args [4]driver.NamedValue
-	})
-	return &r.result, r.args[:0]
-}
-
 // reuse makes a buffer with arguments available to the next execution.
 func (c *conn) reuse(args []driver.NamedValue) {
 	const most = 4096

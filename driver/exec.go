@@ -46,19 +46,18 @@ func (p *plan) exec(ctx context.Context, x call) (r base.Reply, next followUp, e
 			return r, next, err
 		}
 	}
-	result, buffer := x.newResult()
 	sent, err := p.keys(p, ctx, x)
 	if err != nil {
 		return p.unkeyed(ctx, x, &sent, err)
 	}
-	request, err := p.bind(ctx, x, &sent, buffer)
+	request, err := p.bind(ctx, x, &sent)
 	if err != nil {
 		return r, done, err
 	}
 	if r, err = x.do(ctx, &request, &sent); err != nil {
 		return p.failed(ctx, x, &sent, &request, err)
 	}
-	return p.concluded(ctx, x, &sent, r, result), done, nil
+	return p.concluded(ctx, x, &sent, r), done, nil
 }
 
 // execUnbound is exec for a wrong number of arguments.
@@ -141,13 +140,13 @@ func (p *plan) ready(ctx context.Context, x call, column *facts.Column) error {
 // takes one message to the server. In a statement with arguments the keys are bound, since literals would
 // defeat the server's cache of prepared statements. If there are too many placeholders, the keys are
 // literals.
-func (p *plan) bind(ctx context.Context, x call, sent *outcome.Sent, buffer []driver.NamedValue) (r base.Request, err error) {
+func (p *plan) bind(ctx context.Context, x call, sent *outcome.Sent) (r base.Request, err error) {
 	literal := x.stmt == nil && (len(x.args) == 0 || p.count == "" && len(x.args)+p.added > base.MaxPlaceholders)
 	convert := x.argument
 	if p.count != "" {
 		convert = asArgument
 	}
-	text, args, err := rewrite.Bind(p.Plan, buffer, x.args, &sent.Keys, literal, convert)
+	text, args, err := rewrite.Bind(p.Plan, x.conn.args[:0], x.args, &sent.Keys, literal, convert)
 	if err != nil {
 		return r, p.explainBind(err)
 	}
@@ -201,7 +200,7 @@ func asArgument(value any) (driver.NamedValue, error) { return driver.NamedValue
 // argument returns a key as an argument.
 func (c *conn) argument(key any) (driver.NamedValue, error) {
 	if _, isInt := key.(int64); isInt {
-		return asArgument(key)
+		return driver.NamedValue{Value: key}, nil // it needs no conversion
 	}
 	arg := driver.NamedValue{Value: key}
 	if err := c.base.Convert(&arg); err != nil {

@@ -121,7 +121,7 @@ func (p *plan) unkeyed(ctx context.Context, x call, sent *outcome.Sent, err erro
 	}
 	var request base.Request
 	if !isOtherWidth(cause) {
-		request, err = p.bind(ctx, x, sent, nil)
+		request, err = p.bind(ctx, x, sent)
 	} else if len(p.columns) > 0 && p.columnsChanged(ctx, &x.session) {
 		return r, replan, cause
 	} else {

@@ -178,7 +178,7 @@ func testKeyColumn_trigger(t *testing.T) {
 		{"INSERT INTO ruled (a) VALUES (1)", "[70]"},
 		{"INSERT INTO ruled (a) VALUES (2)", "[<nil>]"},
 		{"INSERT INTO ruled (a) SELECT 6 UNION ALL SELECT 2", "[72 <nil>]"},
-		{"INSERT INTO ruled (a) VALUES (3), (4)", "[90 91]"}, // more keys were drawn than rows counted
+		{"INSERT INTO ruled (a) VALUES (3), (4)", "[90 91]"}, // more keys were made than rows counted
 	} {
 		t.Run(c.query, func(t *testing.T) {
 			mustExec(t, plain, "DELETE FROM ruled WHERE id = 500")

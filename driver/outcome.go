@@ -15,15 +15,16 @@ import (
 
 // concluded returns the reply for the program. For rows, the outcome is known when they are read to the
 // end or closed.
-func (p *plan) concluded(ctx context.Context, x call, sent *outcome.Sent, r base.Reply, result *result) base.Reply {
+func (p *plan) concluded(ctx context.Context, x call, sent *outcome.Sent, r base.Reply) base.Reply {
 	x.session.TransactionBegan() // the statement may have begun one
 	if r.Rows != nil {
 		return base.Reply{Rows: p.concludedLater(x, *sent, r.Rows)}
 	}
 	report := p.reportOf(sent, r.Result)
 	c := p.conclude(ctx, x, sent, report)
-	if result.Result, result.id = r.Result, c.LastInsertID; !sent.IsUsual(report) && p.Insert.SelectKey == "" {
-		result.of = &concluded{kept(*sent), c}
+	done := &result{Result: r.Result, id: c.LastInsertID}
+	if !sent.IsUsual(report) && p.Insert.SelectKey == "" {
+		done.of = &concluded{kept(*sent), c}
 	}
 	if x.out != nil {
 		p.tell(x, c.Keys(sent))
@@ -32,7 +33,7 @@ func (p *plan) concluded(ctx context.Context, x call, sent *outcome.Sent, r base
 		r.Rows = base.NoRows{}
 	}
 	if p.Insert.SelectKey != rewrite.Literal {
-		r.Result = result
+		r.Result = done
 	}
 	return r
 }

@@ -50,13 +50,13 @@ func bitsRule(t testing.TB, users string) *rule.Rule {
 `))
 }
 
-func bitsOfKeys(keys Keys) (genes []int64) {
+func bitsOfKeys(keys Keys) (bits []int64) {
 	for _, key := range keys.Values() {
 		if key, ok := key.(int64); ok {
-			genes = append(genes, key%16)
+			bits = append(bits, key%16)
 		}
 	}
-	return genes
+	return bits
 }
 
 // usersOf returns the value of users for a query's rule.
@@ -199,9 +199,9 @@ func TestShardBits_doubling(t *testing.T) {
 			for key, user := range users {
 				byKey, err := orders.Sharding.Place([]any{key})
 				byUser, err2 := carts.Sharding.Place([]any{user})
-				gene := key % 16
-				byBits, err3 := carts.Sharding.Place([]any{gene})
-				half := gene % int64(n/2)
+				bits := key % 16
+				byBits, err3 := carts.Sharding.Place([]any{bits})
+				half := bits % int64(n/2)
 				number := strings.TrimPrefix(byKey.Table, "t_order_")
 				if err != nil || err2 != nil || err3 != nil || number != strings.TrimPrefix(byUser.Table, "t_cart_") || byBits != byUser ||
 					number != fmt.Sprint(half) && number != fmt.Sprint(half+int64(n/2)) {
@@ -214,7 +214,7 @@ func TestShardBits_doubling(t *testing.T) {
 	}
 }
 
-// TestShardBits_rulesReplacedUnderLoad replaces the rule with rules that have other gene bits and
+// TestShardBits_rulesReplacedUnderLoad replaces the rule with rules that have other shard bits and
 // more tables, while goroutines insert. Each key has the bits of its user that all rules have in
 // common, and all keys are unique.
 func TestShardBits_rulesReplacedUnderLoad(t *testing.T) {
@@ -264,7 +264,7 @@ func TestShardBits_rulesReplacedUnderLoad(t *testing.T) {
 	t.Logf("%d keys", len(all))
 }
 
-var geneServerRule = ruleText(`
+var bitsServerRule = ruleText(`
 	g_order ds.g_order_${0..3} - order_id:four order_id:genes
 	g_text  ds.g_text_${0..3}  - name:hash     order_id:names
 	g_all   -                  - -             order_id:genes
@@ -282,7 +282,7 @@ var geneServerRule = ruleText(`
 func TestShardBits_onServers(t *testing.T) { onEach(t, testShardBits_onServers) }
 
 func testShardBits_onServers(t *testing.T) {
-	file := ruleFile(t, geneServerRule)
+	file := ruleFile(t, bitsServerRule)
 	for _, params := range []string{"", "&interpolateParams=true", "&shardkeyStatements=always", "&shardkeyStatements=off"} {
 		db := mustOpen(t, "shardkey", testserver.Database(t)+"?parseTime=true&multiStatements=true&shardkeyRule="+file+params)
 		mustExec(t, db, "CREATE TABLE g_all (order_id BIGINT PRIMARY KEY, user_id BIGINT, a INT, UNIQUE (user_id))")
@@ -292,13 +292,13 @@ func testShardBits_onServers(t *testing.T) {
 			mustExec(t, db, fmt.Sprintf("CREATE TABLE g_order_%d (order_id BIGINT PRIMARY KEY, user_id BIGINT UNSIGNED, a INT)", i))
 			mustExec(t, db, fmt.Sprintf("CREATE TABLE g_text_%d (order_id BIGINT PRIMARY KEY, name VARCHAR(40), a INT)", i))
 		}
-		testGenesOfForms(t, db)
-		testGenesOfSelect(t, db)
+		testShardBitsOfForms(t, db)
+		testShardBitsOfSelect(t, db)
 	}
 }
 
-// testGenesOfForms inserts into one table with statements of all forms.
-func testGenesOfForms(t *testing.T, db *sql.DB) {
+// testShardBitsOfForms inserts into one table with statements of all forms.
+func testShardBitsOfForms(t *testing.T, db *sql.DB) {
 	next := 0
 	users := func(n int) (args []any) {
 		for range n {
@@ -340,8 +340,8 @@ func testGenesOfForms(t *testing.T, db *sql.DB) {
 	equal(t, number(t, db, "SELECT COUNT(*) FROM g_all WHERE order_id % 16 <> user_id % 16"), 0)
 }
 
-// testGenesOfSelect checks that an INSERT … SELECT of several rows is refused: the server runs it.
-func testGenesOfSelect(t *testing.T, db *sql.DB) {
+// testShardBitsOfSelect checks that an INSERT … SELECT of several rows is refused: the server runs it.
+func testShardBitsOfSelect(t *testing.T, db *sql.DB) {
 	_, err := db.Exec("INSERT INTO g_all (user_id, a) SELECT user_id, 1 FROM src WHERE user_id > ?", 0)
 	equal(t, reasonOf(err), ReasonNoShardBits)
 }

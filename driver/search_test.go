@@ -28,16 +28,16 @@ const (
 	perTarget = 8
 )
 
-// drawnRule returns a rule with n tables sharded by the key. The lowest bits of keys are the
+// searchRule returns a rule with n tables sharded by the key. The lowest bits of keys are the
 // shard bits of user_id.
-func drawnRule(t testing.TB, n int, algorithm, generator string) *rule.Rule {
+func searchRule(t testing.TB, n int, algorithm, generator string) *rule.Rule {
 	t.Helper()
 	return mustParseRule(t, ruleText(fmt.Sprintf("t_order ds.t_order_${0..%d} - order_id:a order_id:keys", n-1), "",
 		fmt.Sprintf("  keyGenerators: {keys: {type: %s}}\n  shardingAlgorithms: {a: {%s}}\n", generator, algorithm)))
 }
 
-// openDrawn opens a rule with a server that executes everything and records nothing.
-func openDrawn(t testing.TB, r *rule.Rule, options ...Option) (*sql.DB, *Connector) {
+// openSearch opens a rule with a server that executes everything and records nothing.
+func openSearch(t testing.TB, r *rule.Rule, options ...Option) (*sql.DB, *Connector) {
 	t.Helper()
 	return idleDB(t, r, append(options, WithLogger(slog.New(slog.DiscardHandler)))...)
 }
@@ -64,9 +64,9 @@ func (c *steppedClock) Sleep(_ context.Context, d time.Duration) error {
 	return nil
 }
 
-// TestDraw_rowsSpreadWhenTablesAreDoubled inserts rows into 4 tables, and computes their tables
+// TestSearch_rowsSpreadWhenTablesAreDoubled inserts rows into 4 tables, and computes their tables
 // among 8 and 16. The rows of each table must spread evenly over the new tables.
-func TestDraw_rowsSpreadWhenTablesAreDoubled(t *testing.T) {
+func TestSearch_rowsSpreadWhenTablesAreDoubled(t *testing.T) {
 	const rows = 10_000
 	tables := map[string]func(i int, r *rand.Rand) int{
 		"in turn":   func(i int, _ *rand.Rand) int { return i % 4 },
@@ -81,11 +81,11 @@ func TestDraw_rowsSpreadWhenTablesAreDoubled(t *testing.T) {
 					generator := "SNOWFLAKE, props: {" + s.generator + "worker-id: 77, max-vibration-offset: 15}"
 					rules := map[int]*rule.Rule{}
 					for n := 4; n <= 16; n *= 2 {
-						rules[n] = drawnRule(t, n, fmt.Sprintf(s.algorithm, n), generator)
+						rules[n] = searchRule(t, n, fmt.Sprintf(s.algorithm, n), generator)
 					}
 					clock := &steppedClock{}
 					clock.ns.Store(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC).UnixNano())
-					_, c := openDrawn(t, rules[4], WithClock(clock))
+					_, c := openSearch(t, rules[4], WithClock(clock))
 					var keys []int64
 					for i := range rows {
 						table, values := choose(i, rnd), []any(nil)
@@ -179,40 +179,40 @@ func openWorkers(t *testing.T) (*workers, *sql.DB, *Connector) {
 		}},
 		Generators: map[string]rule.GeneratorConfig{"g": {Generator: g}},
 	}))(t)
-	db, c := openDrawn(t, r)
+	db, c := openSearch(t, r)
 	return g, db, c
 }
 
-// If no key of the worker ID belongs to a table, a draw ends after some thousands of keys. After the
+// If no key of the worker ID belongs to a table, a search ends after some thousands of keys. After the
 // second, INSERTs are refused at once, until the generator has another worker ID.
-func TestDraw_noFit(t *testing.T) {
+func TestSearch_noFit(t *testing.T) {
 	g, db, _ := openWorkers(t)
-	insert := func(table int) (drawn int64, err error) {
+	insert := func(table int) (made int64, err error) {
 		before := g.next.Load()
 		_, err = db.Exec(fmt.Sprintf("INSERT INTO t_order_%d (a) VALUES (?)", table), 1)
 		return g.next.Load() - before, err
 	}
 	for range 2 {
-		drawn, err := insert(9)
-		if !errors.Is(err, spi.ErrNoFittingKey) || drawn < maxInVain || drawn > maxInVain+16*perTarget+maxBatch {
-			t.Errorf("have: %v after %d keys\nwant: ErrNoFittingKey after some thousands", err, drawn)
+		made, err := insert(9)
+		if !errors.Is(err, spi.ErrNoFittingKey) || made < maxInVain || made > maxInVain+16*perTarget+maxBatch {
+			t.Errorf("have: %v after %d keys\nwant: ErrNoFittingKey after some thousands", err, made)
 		}
 	}
-	if drawn, err := insert(9); !errors.Is(err, spi.ErrNoFittingKey) || drawn > 0 {
-		t.Errorf("again\nhave: %v after %d keys\nwant: ErrNoFittingKey at once", err, drawn)
+	if made, err := insert(9); !errors.Is(err, spi.ErrNoFittingKey) || made > 0 {
+		t.Errorf("again\nhave: %v after %d keys\nwant: ErrNoFittingKey at once", err, made)
 	}
-	if drawn, err := insert(3); err != nil || drawn > 17 {
-		t.Errorf("another table\nhave: %v after %d keys", err, drawn)
+	if made, err := insert(3); err != nil || made > 17 {
+		t.Errorf("another table\nhave: %v after %d keys", err, made)
 	}
 	g.worker.Store(2)
-	if drawn, err := insert(9); err != nil || drawn > 18 {
-		t.Errorf("another worker ID\nhave: %v after %d keys\nwant: no error", err, drawn)
+	if made, err := insert(9); err != nil || made > 18 {
+		t.Errorf("another worker ID\nhave: %v after %d keys\nwant: no error", err, made)
 	}
 }
 
 // If many goroutines look for keys that don't exist, one of them at a time uses the generator,
 // and requests few keys at once.
-func TestDraw_hopelessDrawsTakeTurns(t *testing.T) {
+func TestSearch_hopelessOnesTakeTurns(t *testing.T) {
 	g, _, c := openWorkers(t)
 	var most atomic.Int64
 	g.asked = func(n int) { most.Store(max(most.Load(), int64(n))) }
@@ -228,15 +228,15 @@ func TestDraw_hopelessDrawsTakeTurns(t *testing.T) {
 	}
 }
 
-// A draw ends with its context, even if it is waiting for its turn.
-func TestDraw_endsWithItsContext(t *testing.T) {
+// A search ends with its context, even if it is waiting for the lock.
+func TestSearch_endsWithItsContext(t *testing.T) {
 	g, _, c := openWorkers(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	g.asked = func(int) { cancel() }
 	isError(t, errOf(c.NextKeys(ctx, "t_order_9", 1)), context.Canceled)
 	ctx, cancel = context.WithCancel(t.Context())
 	g.asked = func(n int) {
-		if n > maxFree { // a goroutine that has its turn
+		if n > maxFree { // a goroutine that has the lock
 			cancel()
 			g.asked = nil
 			<-ctx.Done()
@@ -246,8 +246,8 @@ func TestDraw_endsWithItsContext(t *testing.T) {
 	isError(t, errOf(c.NextKeys(context.WithoutCancel(ctx), "t_order_8", 1)), spi.ErrNoFittingKey)
 }
 
-// If the generator fails or panics in a draw, the next goroutine gets its turn.
-func TestDraw_failureGivesTheTurnBack(t *testing.T) {
+// If the generator fails or panics in a search, the next goroutine gets the lock.
+func TestSearch_failureReleasesTheLock(t *testing.T) {
 	g, _, c := openWorkers(t)
 	g.asked = func(n int) {
 		if n > maxFree {
@@ -263,9 +263,9 @@ func TestDraw_failureGivesTheTurnBack(t *testing.T) {
 	equal(t, len(must(c.NextKeys(t.Context(), "t_order_1", 1000))(t)), 1000, "keys")
 }
 
-// Rows with random shard bits share the drawn keys. They use no more keys than the most frequent
+// Rows with random shard bits share the keys. They use no more keys than the most frequent
 // bits need.
-func TestDraw_rowsShareTheirKeys(t *testing.T) {
+func TestSearch_rowsShareTheirKeys(t *testing.T) {
 	g := &shardCounter{}
 	r := must(rule.New(rule.Config{
 		Tables:     []rule.TableConfig{{Name: "t_own", KeyConfig: rule.KeyConfig{Column: "order_id", Generator: "own"}}},
@@ -292,13 +292,13 @@ func TestDraw_rowsShareTheirKeys(t *testing.T) {
 		last[bits] = key.(int64)
 	}
 	if limit := int64(16 * (slices.Max(most[:]) + 3)); g.next > limit {
-		t.Errorf("have: %d keys drawn for 1000 rows\nwant: %d at most", g.next, limit)
+		t.Errorf("have: %d keys for 1000 rows\nwant: %d at most", g.next, limit)
 	}
 }
 
 // NextKeys returns keys for rows by the values of the column that determines the shard bits.
 func TestNextKeys_withShardBits(t *testing.T) {
-	_, c := openDrawn(t, drawnRule(t, 4, "type: MOD, props: {sharding-count: 4}", "SNOWFLAKE, props: {worker-id: 78, gene-column: user_id, gene-bits: 4}"))
+	_, c := openSearch(t, searchRule(t, 4, "type: MOD, props: {sharding-count: 4}", "SNOWFLAKE, props: {worker-id: 78, gene-column: user_id, gene-bits: 4}"))
 	for _, tt := range []struct {
 		table  string
 		n      int
@@ -330,14 +330,14 @@ func TestNextKeys_withShardBits(t *testing.T) {
 			t.Errorf("%v\nhave: %s\nwant: %s", tt, have, tt.want)
 		}
 	}
-	_, c = openDrawn(t, drawnRule(t, 4, "type: MOD, props: {sharding-count: 4}", "SNOWFLAKE, props: {worker-id: 78}"))
+	_, c = openSearch(t, searchRule(t, 4, "type: MOD, props: {sharding-count: 4}", "SNOWFLAKE, props: {worker-id: 78}"))
 	if _, err := c.NextKeys(t.Context(), "t_order", 1, 7); !errors.As(err, new(*StatementError)) {
 		t.Errorf("a value for keys without shard bits\nhave: %v\nwant: a StatementError", err)
 	}
 }
 
 // The strategy can't be computed for any key, so the error says that.
-func TestKeySearch_keysWithoutPlace(t *testing.T) {
+func TestSearch_keysWithoutPlace(t *testing.T) {
 	const text = `
 rules:
 - !SHARDING
