@@ -20,7 +20,7 @@ import (
 
 const (
 	module    = "github.com/shardkey/shardkey/"
-	mostFuncs = 109
+	mostFuncs = 110
 	mostFiles = 37
 )
 
