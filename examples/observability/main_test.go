@@ -122,7 +122,7 @@ func TestShop_withoutWorkerIDs(t *testing.T) {
 	s := mustOpen(t, testserver.Database(t), withoutStore(ruleText))
 	must.Fail(t, s.order(t.Context(), 1), "a key without a worker ID")
 	for address, want := range map[string]string{
-		"/readyz":          "generator snowflake makes no keys for t_order",
+		"/readyz":          "generator snowflake for t_order.order_id: ",
 		"/debug/shardkey/": `<p class="failing"><b>failing</b> snowflake: `,
 		"/metrics":         `shardkey_generator_name="snowflake",shardkey_generator_type="SNOWFLAKE"} 0`,
 	} {

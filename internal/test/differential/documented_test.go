@@ -117,10 +117,6 @@ var differences = []documented{
 		steps: []step{q("INSERT INTO t (id, u) VALUES (5, 1)"), q("SET sql_mode = 'SIMULTANEOUS_ASSIGNMENT'"), q("INSERT INTO t (u) VALUES (1) ON DUPLICATE KEY UPDATE id = 600")}, field: "WithKeys",
 	},
 	{
-		name: "INSERT DELAYED", on: testserver.MariaDB, ddl: []string{"ALTER TABLE child ENGINE = MyISAM"},
-		steps: []step{q("INSERT DELAYED INTO child (a) VALUES (1)")}, field: "LastInsertId",
-	},
-	{
 		name: "clientFoundRows", class: "upsert by an explicit key that changes nothing, with clientFoundRows", params: "clientFoundRows=true",
 		ddl:   []string{"CREATE TRIGGER tr BEFORE UPDATE ON t FOR EACH ROW SET NEW.s = NULL"},
 		steps: []step{q("INSERT INTO t (id, u, a) VALUES (5, 1, 1)"), q("INSERT INTO t (id, u, a) VALUES (5, 11, 1) ON DUPLICATE KEY UPDATE a = 1")}, field: "LastInsertId",
