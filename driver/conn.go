@@ -28,6 +28,7 @@ type conn struct {
 	overMySQL  bool  // the underlying driver is go-sql-driver, which doesn't keep arguments
 	key        [1]int64
 	args       []driver.NamedValue // a buffer, if overMySQL
+	call       call                // the current execution of a plan; see exec
 
 	closed  bool
 	onClose func() error
@@ -105,7 +106,7 @@ func (c *conn) runOne(
 		case err != nil:
 			return nil, done, err
 		case of.plan.fills():
-			r, next, err = of.plan.exec(ctx, call{conn: c, planned: of, args: args, out: out, rows: rows})
+			r, next, err = c.exec(ctx, of, nil, args, out, rows)
 			return of.plan, next, err
 		}
 		request := base.Request{Text: query, Args: args, User: len(args), Rows: rows}

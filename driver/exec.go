@@ -27,12 +27,22 @@ type call struct {
 	rows bool      // the caller reads rows
 }
 
+// exec executes a plan. The call is a part of the connection, which saves an allocation: the steps of a
+// plan are variables, so a call that is passed to them by its address would be on the heap.
+func (c *conn) exec(ctx context.Context, of planned, s *stmt, args []driver.NamedValue, out *keysList, rows bool) (base.Reply, followUp, error) {
+	x := &c.call
+	x.conn, x.planned, x.stmt, x.args, x.out, x.rows = c, of, s, args, out, rows
+	r, next, err := of.plan.exec(ctx, x)
+	x.planned, x.stmt, x.args, x.out = planned{}, nil, nil, nil
+	return r, next, err
+}
+
 // exec executes the plan. The keys for the caller go to x.out.
 //
 // If next isn't done, nothing was executed, and the statement may have to be planned again. The
 // error is driver.ErrSkip if the number of arguments is wrong. database/sql then prepares the
 // statement and reports that.
-func (p *plan) exec(ctx context.Context, x call) (r base.Reply, next followUp, err error) {
+func (p *plan) exec(ctx context.Context, x *call) (r base.Reply, next followUp, err error) {
 	if !p.rules.generators.Acquire() {
 		return r, replan, errRuleClosed
 	}
@@ -61,7 +71,7 @@ func (p *plan) exec(ctx context.Context, x call) (r base.Reply, next followUp, e
 }
 
 // execUnbound is exec for a wrong number of arguments.
-func (p *plan) execUnbound(ctx context.Context, x call) (base.Reply, error) {
+func (p *plan) execUnbound(ctx context.Context, x *call) (base.Reply, error) {
 	switch {
 	case x.stmt != nil:
 		return base.Reply{}, base.ArgCountError(p.NumArgs, len(x.args))
@@ -72,12 +82,12 @@ func (p *plan) execUnbound(ctx context.Context, x call) (base.Reply, error) {
 }
 
 // guardUpdate refuses an upsert that changes a sharding column to a value of another table.
-func (p *plan) guardUpdate(ctx context.Context, x call) (followUp, error) {
+func (p *plan) guardUpdate(ctx context.Context, x *call) (followUp, error) {
 	return done, p.filler.GuardUpdate(ctx, &x.session, x.args)
 }
 
 // refuseVersioned makes an upsert be planned again if it must not report the key of an existing row.
-func (p *plan) refuseVersioned(ctx context.Context, x call) (followUp, error) {
+func (p *plan) refuseVersioned(ctx context.Context, x *call) (followUp, error) {
 	column, err := x.session.KeyColumn(ctx, p.filler.Insert)
 	if err == nil && column.Versioned {
 		p.stopReporting(ctx, errVersioned)
@@ -90,7 +100,7 @@ func (p *plan) refuseVersioned(ctx context.Context, x call) (followUp, error) {
 var unasked = &facts.Column{Type: columntype.Parse("")}
 
 // keysOfRows makes the keys for rows of values.
-func (p *plan) keysOfRows(ctx context.Context, x call) (sent outcome.Sent, err error) {
+func (p *plan) keysOfRows(ctx context.Context, x *call) (sent outcome.Sent, err error) {
 	s := &x.session
 	column, err := s.KeyColumn(ctx, p.filler.Insert)
 	if err != nil {
@@ -100,28 +110,28 @@ func (p *plan) keysOfRows(ctx context.Context, x call) (sent outcome.Sent, err e
 	if err != nil {
 		return sent, err
 	}
-	sent = p.sent(x, column, keys)
+	sent = p.sent(x, column, &keys)
 	sent.Plain = p.single && column.Plain && len(keys.Ints) == 1 && keys.Ints[0] >= 0
-	if err := p.rules.callKeyHook(ctx, p.table.Rule, keys.Len(), keys); err != nil {
+	if err := p.rules.callKeyHook(ctx, p.table.Rule, keys.Len(), &keys); err != nil {
 		return sent, err
 	}
 	return sent, p.ready(ctx, x, column)
 }
 
 // noKeys makes none, for an INSERT that the server refuses.
-func (p *plan) noKeys(ctx context.Context, x call) (outcome.Sent, error) {
-	return p.sent(x, unasked, rewrite.Keys{}), p.ready(ctx, x, unasked)
+func (p *plan) noKeys(ctx context.Context, x *call) (outcome.Sent, error) {
+	return p.sent(x, unasked, new(rewrite.Keys)), p.ready(ctx, x, unasked)
 }
 
 // sent describes what is sent. LAST_INSERT_ID(key) is unsigned, so it isn't written for a negative key,
 // nor if a trigger would read it too early.
-func (p *plan) sent(x call, column *facts.Column, keys rewrite.Keys) outcome.Sent {
+func (p *plan) sent(x *call, column *facts.Column, keys *rewrite.Keys) outcome.Sent {
 	keys.Unreported = p.Insert.ReportsFirstKey && (column.ReadsLastID || outcome.InsertID(keys.At(0)) < 0)
-	return outcome.Sent{Insert: p.filler.Insert, Column: column, Keys: keys, CallsFunctions: p.callsFunctions, WantsKeys: x.out != nil}
+	return outcome.Sent{Insert: p.filler.Insert, Column: column, Keys: *keys, CallsFunctions: p.callsFunctions, WantsKeys: x.out != nil}
 }
 
 // ready prepares the session for a statement that may read or change LAST_INSERT_ID().
-func (p *plan) ready(ctx context.Context, x call, column *facts.Column) error {
+func (p *plan) ready(ctx context.Context, x *call, column *facts.Column) error {
 	in := p.Insert
 	if in.ReportsFirstKey || in.ReportsExistingKey || column.ReadsLastID {
 		if err := x.session.KnowLastID(ctx); err != nil {
@@ -140,7 +150,7 @@ func (p *plan) ready(ctx context.Context, x call, column *facts.Column) error {
 // takes one message to the server. In a statement with arguments the keys are bound, since literals would
 // defeat the server's cache of prepared statements. If there are too many placeholders, the keys are
 // literals.
-func (p *plan) bind(ctx context.Context, x call, sent *outcome.Sent) (r base.Request, err error) {
+func (p *plan) bind(ctx context.Context, x *call, sent *outcome.Sent) (r base.Request, err error) {
 	literal := x.stmt == nil && (len(x.args) == 0 || p.count == "" && len(x.args)+p.added > base.MaxPlaceholders)
 	convert := x.argument
 	if p.count != "" {
@@ -170,12 +180,12 @@ func (p *plan) bind(ctx context.Context, x call, sent *outcome.Sent) (r base.Req
 }
 
 // isCopy reports whether arguments have keys, so that they aren't the program's own.
-func (x call) isCopy(args []driver.NamedValue) bool {
+func (x *call) isCopy(args []driver.NamedValue) bool {
 	return len(args) > 0 && (len(x.args) == 0 || &args[0] != &x.args[0])
 }
 
 // returnsRows reports whether the server returns rows to the caller.
-func (p *plan) returnsRows(x call) bool {
+func (p *plan) returnsRows(x *call) bool {
 	return x.rows && (p.Insert.SelectKey == "" || p.Insert.Returning)
 }
 
@@ -190,7 +200,7 @@ func (p *plan) explainBind(err error) error {
 // prefersPrepared reports whether to prepare the statement on a connection that interpolates; see
 // [base.Request].Repeated. go-sql-driver returns some values of rows with another type, for example
 // FLOAT, but not keys. Whoever sets interpolateParams for another engine avoids prepared statements.
-func (p *plan) prefersPrepared(x call) bool {
+func (p *plan) prefersPrepared(x *call) bool {
 	return x.base.Interpolates() && x.rows == p.Insert.ReturnsKey && x.session.ReportsInsertIDs() && p.given().Plain
 }
 
@@ -210,7 +220,7 @@ func (c *conn) argument(key any) (driver.NamedValue, error) {
 }
 
 // do sends the statement.
-func (x call) do(ctx context.Context, request *base.Request, sent *outcome.Sent) (r base.Reply, err error) {
+func (x *call) do(ctx context.Context, request *base.Request, sent *outcome.Sent) (r base.Reply, err error) {
 	if !x.logs(ctx) {
 		r, err = x.base.Do(ctx, *request)
 	} else {

@@ -24,7 +24,7 @@ import (
 // has all keys, nothing is counted.
 
 // keysOfQuery counts the rows of the query and makes their keys.
-func (p *plan) keysOfQuery(ctx context.Context, x call) (sent outcome.Sent, err error) {
+func (p *plan) keysOfQuery(ctx context.Context, x *call) (sent outcome.Sent, err error) {
 	s := &x.session
 	column, err := s.KeyColumn(ctx, p.filler.Insert)
 	if err != nil {
@@ -37,25 +37,25 @@ func (p *plan) keysOfQuery(ctx context.Context, x call) (sent outcome.Sent, err 
 	}
 	n, err := p.countRows(ctx, x)
 	if err != nil {
-		sent = p.sent(x, column, rewrite.Keys{Counted: 1})
+		sent = p.sent(x, column, &rewrite.Keys{Counted: 1})
 		return sent, &uncountedError{err}
 	}
 	keys, column, err := p.filler.FillQuery(ctx, s, column, n, x.out == nil)
 	if err == nil {
-		err = p.rules.callKeyHook(ctx, p.table.Rule, n, keys)
+		err = p.rules.callKeyHook(ctx, p.table.Rule, n, &keys)
 	}
 	if err != nil {
 		return sent, err
 	}
 	keys.Counted = max(n, 1)
 	keys.LastInsertID, err = lastBetween(ctx, s, &keys)
-	sent = p.sent(x, column, keys)
+	sent = p.sent(x, column, &keys)
 	sent.Counted = n
 	return sent, err
 }
 
 // keysInQuery is for a query that has all keys.
-func (p *plan) keysInQuery(ctx context.Context, x call) (sent outcome.Sent, err error) {
+func (p *plan) keysInQuery(ctx context.Context, x *call) (sent outcome.Sent, err error) {
 	column := unasked
 	if p.Insert.SelectKey != rewrite.Literal {
 		if column, err = x.session.KeyColumn(ctx, p.filler.Insert); err != nil {
@@ -65,11 +65,11 @@ func (p *plan) keysInQuery(ctx context.Context, x call) (sent outcome.Sent, err 
 	if err = x.session.AskCacheLimit(ctx); err == nil {
 		err = x.session.SyncLastID(ctx) // it may read LAST_INSERT_ID()
 	}
-	return p.sent(x, column, rewrite.Keys{}), err
+	return p.sent(x, column, new(rewrite.Keys)), err
 }
 
 // countRows returns the number of the query's rows.
-func (p *plan) countRows(ctx context.Context, x call) (n int, err error) {
+func (p *plan) countRows(ctx context.Context, x *call) (n int, err error) {
 	r := base.Request{Text: x.comments.around(p.count), Args: x.args[:p.Insert.SelectArgs], User: p.Insert.SelectArgs, Rows: true}
 	switch {
 	case x.stmt != nil && x.stmt.count.IsZero():
@@ -110,7 +110,7 @@ func (e *uncountedError) Unwrap() error { return e.err }
 
 // unkeyed returns what follows if the keys can't be made. If the rows can't be counted, the error is the
 // server's for the statement: with a key that always fails, so that no row is inserted.
-func (p *plan) unkeyed(ctx context.Context, x call, sent *outcome.Sent, err error) (r base.Reply, next followUp, _ error) {
+func (p *plan) unkeyed(ctx context.Context, x *call, sent *outcome.Sent, err error) (r base.Reply, next followUp, _ error) {
 	uncounted, ok := err.(*uncountedError)
 	if !ok {
 		return r, done, p.explainRefusal(ctx, x, err)
@@ -144,7 +144,7 @@ func (p *plan) unkeyed(ctx context.Context, x call, sent *outcome.Sent, err erro
 
 // unprepared is the request for a text that isn't prepared. For a prepared statement of the program it is
 // prepared, unless the session isn't the same as when the program prepared it.
-func (p *plan) unprepared(ctx context.Context, x call, text string, args []driver.NamedValue) (r base.Request, err error) {
+func (p *plan) unprepared(ctx context.Context, x *call, text string, args []driver.NamedValue) (r base.Request, err error) {
 	r = base.Request{Text: x.comments.around(text), Args: args, User: len(x.args), Rows: p.returnsRows(x)}
 	if x.stmt != nil {
 		r.How, err = base.Prepared, x.stmt.sameSession(ctx)
@@ -184,7 +184,7 @@ func isOutOfKeys(err error) bool {
 }
 
 // explainRefusal completes an error about an INSERT … SELECT.
-func (p *plan) explainRefusal(ctx context.Context, x call, err error) error {
+func (p *plan) explainRefusal(ctx context.Context, x *call, err error) error {
 	switch {
 	case p.Insert.SelectKey == "":
 	case sqlerr.Is(err, sqlerr.FunctionRefused) && x.session.RefusesLastID(ctx):

@@ -30,7 +30,7 @@ func WithKeyHook(f func(ctx context.Context, filled GeneratedKeys)) Option {
 }
 
 // callKeyHook calls the function of WithKeyHook.
-func (r *ruleVersion) callKeyHook(ctx context.Context, t *rule.Table, rows int, keys rewrite.Keys) error {
+func (r *ruleVersion) callKeyHook(ctx context.Context, t *rule.Table, rows int, keys *rewrite.Keys) error {
 	if r.keyHook == nil || keys.Len() == 0 {
 		return nil
 	}

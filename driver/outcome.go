@@ -15,7 +15,7 @@ import (
 
 // concluded returns the reply for the program. For rows, the outcome is known when they are read to the
 // end or closed.
-func (p *plan) concluded(ctx context.Context, x call, sent *outcome.Sent, r base.Reply) base.Reply {
+func (p *plan) concluded(ctx context.Context, x *call, sent *outcome.Sent, r base.Reply) base.Reply {
 	x.session.TransactionBegan() // the statement may have begun one
 	if r.Rows != nil {
 		return base.Reply{Rows: p.concludedLater(x, *sent, r.Rows)}
@@ -39,10 +39,11 @@ func (p *plan) concluded(ctx context.Context, x call, sent *outcome.Sent, r base
 }
 
 // concludedLater is concluded for rows.
-func (p *plan) concludedLater(x call, sent outcome.Sent, rows driver.Rows) driver.Rows {
+func (p *plan) concludedLater(x *call, sent outcome.Sent, rows driver.Rows) driver.Rows {
 	p.describe(x, &sent)
 	done := concluded{Sent: kept(sent)}
-	x.args = nil
+	later := *x
+	later.args, x = nil, &later
 	ended := base.OnClose(rows, func(read base.Reading, err error) {
 		ctx := context.Background() // the execution's context may have ended
 		if err != nil {
@@ -59,7 +60,7 @@ func (p *plan) concludedLater(x call, sent outcome.Sent, rows driver.Rows) drive
 }
 
 // tell gives the caller the keys of the rows, if they are known.
-func (p *plan) tell(x call, keys []any) {
+func (p *plan) tell(x *call, keys []any) {
 	if keys != nil {
 		x.out.set(Keys{keys, p.table.Rule.Column})
 	}
@@ -75,27 +76,35 @@ func kept(sent outcome.Sent) outcome.Sent {
 
 // conclude returns what the server's report about an INSERT means, and records what LAST_INSERT_ID() must
 // return from now on. It asks the server what the report leaves open.
-func (p *plan) conclude(ctx context.Context, x call, sent *outcome.Sent, r outcome.Report) outcome.Conclusion {
-	s := &x.session
-	if !sent.IsUsual(r) {
-		p.describe(x, sent)
+func (p *plan) conclude(ctx context.Context, x *call, sent *outcome.Sent, r outcome.Report) (c outcome.Conclusion) {
+	if sent.IsUsual(r) {
+		c = sent.Usual()
+	} else {
+		c = p.ask(ctx, x, sent, r)
 	}
+	x.session.SetLastID(c.LastID)
+	return c
+}
+
+// ask is conclude for a report that isn't usual.
+func (p *plan) ask(ctx context.Context, x *call, sent *outcome.Sent, r outcome.Report) (c outcome.Conclusion) {
+	s := &x.session
+	p.describe(x, sent)
 	var answers outcome.Answers
 	for {
-		c := outcome.Conclude(s.LastID(), sent, r, &answers)
-		if c.Ask == outcome.Nothing {
-			s.SetLastID(c.LastID)
-			if err := c.Doubt(); err != nil && !p.table.unknown.Swap(true) {
-				p.rules.logger.WarnContext(ctx, "shardkey: keys of an INSERT are unknown", "table", p.filler.Name(), "rows", sent.Len(), "error", err)
-			}
-			return c
+		if c = outcome.Conclude(s.LastID(), sent, r, &answers); c.Ask == outcome.Nothing {
+			break
 		}
 		answers[c.Ask] = answer(ctx, s, sent, r, c.Ask)
 	}
+	if err := c.Doubt(); err != nil && !p.table.unknown.Swap(true) {
+		p.rules.logger.WarnContext(ctx, "shardkey: keys of an INSERT are unknown", "table", p.filler.Name(), "rows", sent.Len(), "error", err)
+	}
+	return c
 }
 
 // describe adds what only an unusual report needs.
-func (p *plan) describe(x call, sent *outcome.Sent) {
+func (p *plan) describe(x *call, sent *outcome.Sent) {
 	if sent.Server = serverOf(&x.session); sent.Explicit == nil {
 		sent.Explicit = p.filler.Explicit(sent.Column, x.args, &sent.Keys)
 	}

@@ -68,7 +68,7 @@ func (p *plan) silence(ctx context.Context, s *session.Session, err error) {
 
 // failed returns what follows the server's refusal of the statement. A statement is sent again only if the
 // server can't have executed any part of it.
-func (p *plan) failed(ctx context.Context, x call, sent *outcome.Sent, request *base.Request, err error) (r base.Reply, next followUp, _ error) {
+func (p *plan) failed(ctx context.Context, x *call, sent *outcome.Sent, request *base.Request, err error) (r base.Reply, next followUp, _ error) {
 	if isOtherWidth(err) && p.Insert.SelectKey != "" && request.Text != x.comments.around(p.key.text) {
 		if *request, err = p.unprepared(ctx, x, p.key.text, x.args); err == nil {
 			r, err = x.do(ctx, request, sent) // the server refuses it: error 1136
@@ -99,7 +99,7 @@ func (p *plan) failed(ctx context.Context, x call, sent *outcome.Sent, request *
 }
 
 // noteFailure updates the session after the server refused the statement.
-func (p *plan) noteFailure(ctx context.Context, x call, sent *outcome.Sent, err error) {
+func (p *plan) noteFailure(ctx context.Context, x *call, sent *outcome.Sent, err error) {
 	x.session.FollowTransaction(p.key.text, err)
 	p.conclude(ctx, x, sent, outcome.Report{Failed: true})
 	p.reportDuplicate(ctx, &x.session, &sent.Keys, err)

@@ -287,7 +287,7 @@ func (s *stmt) run(ctx context.Context, args []driver.NamedValue, rows bool) (r 
 			r, err = s.conn.pass(ctx, base.Request{Stmt: &s.base, Args: args, Rows: rows}, use)
 			return nil, passed, err
 		}
-		if r, next, err = s.plan.exec(ctx, call{conn: s.conn, planned: planned{plan: s.plan, comments: s.comments}, stmt: s, args: args, out: out, rows: rows}); err != nil {
+		if r, next, err = s.conn.exec(ctx, planned{plan: s.plan, comments: s.comments}, s, args, out, rows); err != nil {
 			s.reusable = false // the server may have parts of long arguments
 		}
 		return s.plan, next, err

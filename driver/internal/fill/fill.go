@@ -107,7 +107,8 @@ func (f *Filler) Fill(
 	if err != nil || keys.Len() == 0 {
 		return keys, column, err
 	}
-	return f.accept(ctx, s, column, keys, keys.Len(), alone)
+	known, err = f.accept(ctx, s, column, &keys, keys.Len(), alone)
+	return keys, known, err
 }
 
 // FillQuery makes the keys for the n rows that a query had, and more for rows that it has by now.
@@ -120,7 +121,8 @@ func (f *Filler) FillQuery(
 	if keys, err = f.generate(ctx, of+least+of/share, &one); err != nil {
 		return keys, column, err
 	}
-	return f.accept(ctx, s, column, keys, n, alone)
+	known, err = f.accept(ctx, s, column, &keys, n, alone)
+	return keys, known, err
 }
 
 // Check returns the error with which all executions are refused, whatever the arguments are. They are
@@ -210,28 +212,28 @@ func (f *Filler) generate(ctx context.Context, n int, one *[1]int64) (rewrite.Ke
 // accept counts the keys of one statement, of which the first n are for rows, and checks that the table
 // can store them.
 func (f *Filler) accept(
-	ctx context.Context, s Session, column *facts.Column, keys rewrite.Keys, n int, alone bool,
-) (rewrite.Keys, *facts.Column, error) {
+	ctx context.Context, s Session, column *facts.Column, keys *rewrite.Keys, n int, alone bool,
+) (*facts.Column, error) {
 	if n > 1 && alone {
 		if err := f.Table.checkConsecutive(ctx, keys, n); err != nil {
 			f.Table.Counts.notInserted(keys.Len())
-			return keys, column, err
+			return column, err
 		}
 	}
 	f.Table.Counts.inserted(n, keys.Len()-n)
-	if column.Unfit(&keys) < 0 {
-		return keys, column, nil
+	if column.Unfit(keys) < 0 {
+		return column, nil
 	}
 	// It may have been altered.
 	known, err := s.AskFacts(ctx, f.Insert.Schema, f.Insert.Name)
 	if err != nil {
-		return keys, column, err
+		return column, err
 	}
 	column = known.Column(f.Insert.Table.Key)
-	if i := column.Unfit(&keys); i >= 0 {
+	if i := column.Unfit(keys); i >= 0 {
 		err = f.narrow(column, keys.At(i))
 	}
-	return keys, column, err
+	return column, err
 }
 
 // narrow returns the error for a key that its column can't store.

@@ -155,7 +155,7 @@ func (t *Table) noKey(err error) error {
 // checkConsecutive checks the first n keys of one statement for callers that add to LastInsertId, for
 // example ORMs. For keys that aren't consecutive it returns an error if the rule requires
 // consecutive keys. Otherwise it logs a warning once. Text keys have no order.
-func (t *Table) checkConsecutive(ctx context.Context, keys rewrite.Keys, n int) error {
+func (t *Table) checkConsecutive(ctx context.Context, keys *rewrite.Keys, n int) error {
 	if keys.Ints == nil || areConsecutive(keys.Ints[:n]) {
 		return nil
 	}

@@ -112,8 +112,6 @@ func (s *Sent) carries() bool { return s.ReportsFirstKey && !s.Keys.Unreported }
 // Conclude returns what a report means. before is LAST_INSERT_ID() before the statement.
 func Conclude(before LastID, s *Sent, r Report, answers *Answers) Conclusion {
 	switch {
-	case s.IsUsual(r):
-		return s.usual()
 	case r.Failed:
 		return Conclusion{LastID: before.After(s.failed())}
 	case s.Invalid: // the server should have refused it
@@ -126,8 +124,8 @@ func Conclude(before LastID, s *Sent, r Report, answers *Answers) Conclusion {
 	return s.concludeRows(before, r, answers)
 }
 
-// usual is the conclusion of IsUsual.
-func (s *Sent) usual() Conclusion {
+// Usual is [Conclude] for a usual report.
+func (s *Sent) Usual() Conclusion {
 	key := s.Keys.Ints[0]
 	if s.carries() {
 		return Conclusion{LastInsertID: key, LastID: LastID{synced, uint64(key)}}
