@@ -30,7 +30,7 @@ func TestLibraries(t *testing.T) {
 // requires, and runs the tests that it adds.
 func testWrappers(t *testing.T, file string, tests []string, require ...string) {
 	if !regexp.MustCompile(*only).MatchString(t.Name()) {
-		t.Skip("not selected")
+		t.Skipf("-programs %s selects other tests", *only)
 	}
 	examples := must.Get(filepath.Abs(filepath.Join(root, "examples")))(t)
 	source := must.Get(filepath.Abs("testdata/" + file + ".go.txt"))(t)
