@@ -211,6 +211,19 @@ func mustKeys(t testing.TB, g *generator, n int) []int64 {
 
 func mustKey(t testing.TB, g *generator) int64 { t.Helper(); return mustKeys(t, g, 1)[0] }
 
+// idleServer returns the server of a generator of one, when no goroutine fetches from it.
+func idleServer(g *generator) *server {
+	for {
+		g.mu.Lock()
+		done := g.done
+		g.mu.Unlock()
+		if done == nil {
+			return g.servers[0]
+		}
+		<-done
+	}
+}
+
 // wantError fails the test unless err wraps kind and spi.ErrStore.
 func wantError(t testing.TB, err, kind error) {
 	t.Helper()

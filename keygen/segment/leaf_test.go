@@ -36,7 +36,7 @@ func TestLeaf_oneStatementAFetch(t *testing.T) {
 		t.Helper()
 		var name string
 		var n int64
-		row := g.servers[0].conn.QueryRowContext(t.Context(), "SHOW SESSION STATUS LIKE 'Questions'")
+		row := idleServer(g).conn.QueryRowContext(t.Context(), "SHOW SESSION STATUS LIKE 'Questions'")
 		must.Do(t, row.Scan(&name, &n))
 		return n
 	}
@@ -63,7 +63,7 @@ func TestLeaf_serverThatDoesNotEcho(t *testing.T) {
 				g := leafAlloc.generator(t, dsn, map[string]any{"max-step": "1"})
 				for range 80 {
 					keys.add(t, who(i), mustKeys(t, g, 5+2*i)...)
-					g.servers[0].claim.(*leafRow).echoes = false
+					idleServer(g).claim.(*leafRow).echoes = false
 				}
 			})
 			must.Equal(t, maxID(t, dsn), 1+80*(5+7), "max_id")
@@ -294,7 +294,7 @@ func TestTicket_withoutLockTables(t *testing.T) {
 			must.Equal(t, own[2], own[0]+2, "numbers that follow each other", own)
 		}
 	})
-	must.Equal(t, gens[0].servers[0].claim.(*ticketTable).noLock, true, "tables are not locked")
+	must.Equal(t, idleServer(gens[0]).claim.(*ticketTable).noLock, true, "tables are not locked")
 	must.FailWith(t, must.Err(generate(t.Context(), gens[0], maxRows+1)), "GRANT LOCK TABLES", "too many")
 }
 

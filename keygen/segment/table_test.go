@@ -163,7 +163,7 @@ func TestTable_sharedWithOtherPrograms(t *testing.T) {
 		for i := range 4 {
 			more := map[string]any{"max-step": "400"}
 			if tab.typ == "TICKET" {
-				more = map[string]any{"batch": fmt.Sprint(1 + i%2*10)}
+				more = map[string]any{"batch": fmt.Sprint(1 + i%2*10), "timeout": "1m"}
 			}
 			gens = append(gens, tab.generator(t, dsn, more))
 		}
@@ -254,7 +254,7 @@ func TestTable_durability(t *testing.T) {
 			g := must.Get(construct(t, tab.typ, props, host))(t).(*generator)
 			for range 3 {
 				mustKey(t, g)
-				g.servers[0].disconnect()
+				idleServer(g).disconnect()
 			}
 			mustKeys(t, g, 1000)
 			have := g.Health().Warnings
@@ -366,7 +366,7 @@ func TestTable_idleConnectionKilled(t *testing.T) {
 // connectionValue runs a query on the generator's connection.
 func connectionValue(t *testing.T, g *generator, query string) (v int64) {
 	t.Helper()
-	must.Do(t, g.servers[0].conn.QueryRowContext(t.Context(), query).Scan(&v))
+	must.Do(t, idleServer(g).conn.QueryRowContext(t.Context(), query).Scan(&v))
 	return v
 }
 

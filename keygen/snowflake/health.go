@@ -166,16 +166,22 @@ func (g *generator) Ready(ctx context.Context) error {
 	p := g.startProbe(ctx)
 	select {
 	case <-p.done:
-		return p.err
+		return p.waiter.err
 	case <-ctx.Done():
-		return g.ended(ctx.Err(), nil)
+		err := g.ended(ctx.Err(), nil)
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		if p.waiter.done {
+			return p.waiter.err
+		}
+		return err
 	}
 }
 
 // readyProbe waits in the queue for a key to become available, on behalf of all calls of Ready.
 type readyProbe struct {
-	done chan struct{} // closed when err is set
-	err  error
+	waiter waiter
+	done   chan struct{} // closed when the waiter is done
 }
 
 // probeTimeout limits a probe, because an assigner may never answer. The callers behind it in the
@@ -188,7 +194,7 @@ func (g *generator) startProbe(ctx context.Context) *readyProbe {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.readying == nil {
-		p := &readyProbe{done: make(chan struct{})}
+		p := &readyProbe{waiter: waiter{probe: true}, done: make(chan struct{})}
 		g.readying = p
 		go g.runProbe(context.WithoutCancel(ctx), p)
 	}
@@ -199,7 +205,7 @@ func (g *generator) startProbe(ctx context.Context) *readyProbe {
 func (g *generator) runProbe(ctx context.Context, p *readyProbe) {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
-	p.err = g.join(ctx, &waiter{probe: true})
+	_ = g.join(ctx, &p.waiter) // the waiter keeps it
 	g.mu.Lock()
 	g.readying = nil
 	g.mu.Unlock()
