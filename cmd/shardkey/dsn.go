@@ -13,6 +13,7 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 	"github.com/shardkey/shardkey/cmd/shardkey/internal/migrate"
+	"github.com/shardkey/shardkey/cmd/shardkey/internal/textfile"
 	"github.com/shardkey/shardkey/rule"
 	"github.com/spf13/pflag"
 )
@@ -92,7 +93,7 @@ func (p *program) referred(reference string) (string, error) {
 		}
 		return dsn, nil
 	}
-	read := os.ReadFile
+	read := textfile.Read
 	if reference == "@-" {
 		read = func(string) ([]byte, error) { return p.readAll() }
 	}

@@ -9,6 +9,8 @@ import (
 	"iter"
 	"os"
 	"strings"
+
+	"github.com/shardkey/shardkey/cmd/shardkey/internal/textfile"
 )
 
 const stdinName = "<stdin>"
@@ -50,6 +52,11 @@ func (p *program) readAll() ([]byte, error) {
 		return nil, fmt.Errorf("standard input: %w", err)
 	case len(content) > maxInput:
 		return nil, fmt.Errorf("standard input: longer than %d bytes", maxInput)
+	}
+	content, err = textfile.Text(content)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("standard input: %w", err)
 	case len(bytes.TrimSpace(content)) == 0:
 		return nil, errNoInput
 	}

@@ -136,23 +136,29 @@ func (pf *planFlags) plan(o *offline, statement string) (v planned, err error) {
 		return v, err
 	}
 	all := append([]*driver.Plan{plan}, plan.Others...)
-	if slices.ContainsFunc(all, func(p *driver.Plan) bool { return p.Insert != nil }) {
-		return explainPlans(all), nil
-	}
 	l := o.linter()
+	if slices.ContainsFunc(all, func(p *driver.Plan) bool { return p.Insert != nil }) {
+		return explainPlans(l, all), nil
+	}
 	v = planned{Outcome: lint.Passed, Reason: "the statement is no INSERT"}
 	for _, name := range l.Targets(statement) {
 		v.Reason = "the rule doesn't contain the table"
 		v.DidYouMean = cmp.Or(v.DidYouMean, nearestTable(o.rule, name))
 	}
-	for _, found := range l.Statement(statement) {
-		v.Findings = append(v.Findings, planFinding{found.Outcome, found.Table, found.Reason})
-	}
+	v.Findings = findings(l, statement)
 	return v, nil
 }
 
+// findings returns what lint finds in a statement that gets no keys.
+func findings(l *lint.Linter, statement string) (found []planFinding) {
+	for _, f := range l.Statement(statement) {
+		found = append(found, planFinding{f.Outcome, f.Table, f.Reason})
+	}
+	return found
+}
+
 // explainPlans describes the plans of a string's statements, of which one inserts into a sharded table.
-func explainPlans(plans []*driver.Plan) (v planned) {
+func explainPlans(l *lint.Linter, plans []*driver.Plan) (v planned) {
 	var sent []string
 	for n, plan := range plans {
 		sent = append(sent, plan.Query())
@@ -160,6 +166,7 @@ func explainPlans(plans []*driver.Plan) (v planned) {
 		v.Assumes = append(v.Assumes, slices.DeleteFunc(plan.Assumes, func(fact string) bool { return slices.Contains(v.Assumes, fact) })...)
 		in := plan.Insert
 		if in == nil {
+			v.Findings = append(v.Findings, findings(l, plan.Query())...)
 			continue
 		}
 		if of := lint.OutcomeOf(in); v.Outcome != lint.Filled {

@@ -454,3 +454,30 @@ func TestDSN_wrongUse(t *testing.T) {
 		}
 	}
 }
+
+// A file or standard input may begin with a byte order mark. UTF-16, in which no statement would be
+// found, is an error.
+func TestRun_textOfOtherSystems(t *testing.T) {
+	const statement = "INSERT INTO t_order_0 (user_id) VALUES (1);\r\n"
+	wide := strings.Join(strings.Split(statement, ""), "\x00") + "\x00"
+	const found = "1:1: filled: `t_order_0`: a key is generated\n"
+	for _, tt := range []struct {
+		name, text, want string
+	}{
+		{"UTF-8", statement, found},
+		{"byte order mark", "\ufeff" + statement, found},
+		{"UTF-16", "\xff\xfe" + wide, "UTF-16"},
+		{"UTF-16, big end first", "\xfe\xff\x00" + wide, "UTF-16"},
+		{"UTF-16 without a byte order mark", wide, "UTF-16"},
+	} {
+		file := filepath.Join(t.TempDir(), "a.sql")
+		must.Do(t, os.WriteFile(file, []byte(tt.text), 0o600))
+		_, lint, errs := runTool(t, "lint", "--rule", "testdata/rule.yaml", file)
+		must.Contain(t, lint+errs, tt.want, "lint of", tt.name)
+		_, lint, errs = runWith(t, strings.NewReader(tt.text), "lint", "--rule", "testdata/rule.yaml", "-")
+		must.Contain(t, lint+errs, tt.want, "lint of standard input,", tt.name)
+		want := strings.Replace(tt.want, found, "INSERT into `t_order_0`", 1)
+		_, plan, errs := runWith(t, strings.NewReader(tt.text), "plan", "--rule", "testdata/rule.yaml", "-")
+		must.Contain(t, plan+errs, want, "plan of", tt.name)
+	}
+}

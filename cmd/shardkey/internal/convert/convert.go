@@ -15,6 +15,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/shardkey/shardkey/cmd/shardkey/internal/textfile"
 	"github.com/shardkey/shardkey/internal/yamltree"
 	"github.com/shardkey/shardkey/rule"
 )
@@ -62,10 +63,8 @@ func readFile(path string) ([]byte, error) {
 		return nil, err
 	case len(data) > most:
 		return nil, fmt.Errorf("longer than %d bytes", most)
-	case bytes.HasPrefix(data, []byte("\xff\xfe")), bytes.HasPrefix(data, []byte("\xfe\xff")):
-		return nil, errors.New("it is in UTF-16; save it in UTF-8")
 	}
-	return data, nil
+	return textfile.Text(data)
 }
 
 type conversion struct {

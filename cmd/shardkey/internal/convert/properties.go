@@ -1,7 +1,6 @@
 package convert
 
 import (
-	"bytes"
 	"regexp"
 	"strings"
 	"unicode/utf8"
@@ -38,7 +37,7 @@ var lineEnds = strings.NewReplacer("\r\n", "\n", "\r", "\n")
 // propertyDocuments returns the logical lines of each document. The comments may have any encoding.
 func propertyDocuments(data []byte) [][]line {
 	documents := [][]line{nil}
-	lines := strings.Split(lineEnds.Replace(string(bytes.TrimPrefix(data, []byte("\ufeff")))), "\n")
+	lines := strings.Split(lineEnds.Replace(string(data)), "\n")
 	for i := 0; i < len(lines); i++ {
 		l := line{i + 1, strings.TrimLeft(lines[i], " \t\f")}
 		switch {

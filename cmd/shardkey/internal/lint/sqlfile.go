@@ -3,11 +3,11 @@ package lint
 import (
 	"go/token"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 
+	"github.com/shardkey/shardkey/cmd/shardkey/internal/textfile"
 	"github.com/shardkey/shardkey/internal/sqltoken"
 )
 
@@ -15,7 +15,7 @@ import (
 func (l *Linter) Files(names ...string) error {
 	texts := make([]string, len(names))
 	for i, name := range names {
-		data, err := os.ReadFile(name)
+		data, err := textfile.Read(name)
 		if err != nil {
 			return err
 		}

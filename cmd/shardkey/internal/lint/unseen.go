@@ -21,7 +21,7 @@ func (l *Linter) unseen(s script) []Finding {
 	switch {
 	case kind != "":
 		return l.only(inserts, Unfilled,
-			"the server runs the INSERT of a "+kind+", so no key is generated; "+
+			"the server runs the INSERT of the "+kind+", so no key is generated; "+
 				"write the key there, or insert from the program")
 	case isPrepared:
 		return l.prepared(s.text, inner)
