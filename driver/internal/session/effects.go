@@ -55,10 +55,10 @@ func ReadsCounts(text string, mode sqltoken.Mode) bool {
 	return false
 }
 
-// nextTransaction returns the statements that apply only to the next transaction and are still in
-// effect after the server has executed a string. They are SET TRANSACTION without SESSION or
-// GLOBAL, SET @@transaction_isolation and similar ones. before are the statements in effect before
-// it.
+// nextTransaction returns the statements that set what only the next transaction has, after the server
+// has executed a string. They are SET TRANSACTION without SESSION or GLOBAL, SET @@transaction_isolation
+// and similar ones, and those behind them that set the same for the session. before are the statements
+// before it.
 func nextTransaction(before []string, text string, mode sqltoken.Mode, charset sqltoken.Charset) []string {
 	pending := slices.Clone(before)
 	lx := sqltoken.NewLexer(text, mode, charset)
@@ -70,9 +70,9 @@ func nextTransaction(before []string, text string, mode sqltoken.Mode, charset s
 		case lx.IsPunct(t, ';'):
 			continue
 		}
-		next, keeps, end := follow(&lx, t)
+		sets, keeps, end := follow(&lx, t)
 		switch {
-		case next:
+		case sets == nextOnly, sets == inSession && len(pending) > 0:
 			pending = append(pending, text[t.Start:end])
 		case !keeps:
 			pending = nil
@@ -101,29 +101,43 @@ func mayChangeTransaction(q sqltoken.Query) bool {
 	return (q.Class == sqltoken.ClassSet || q.Class == sqltoken.ClassSeveral) && q.Has(sqltoken.WordTransaction)
 }
 
-// follow parses the statement that begins with t, up to its semicolon. It reports in next
-// whether the statement applies to the next transaction. It reports in keeps whether the statement
-// leaves the characteristics in effect, which is the case if it reads no table.
-func follow(lx *sqltoken.Lexer, t sqltoken.Token) (next, keeps bool, end int) {
+// setsTransaction is what a statement does to the characteristics of transactions.
+type setsTransaction uint8
+
+const (
+	nothing   setsTransaction = iota
+	inSession                 // it sets those of the session, which replace the next transaction's
+	nextOnly                  // it sets those of the next transaction
+)
+
+// follow parses the statement that begins with t, up to its semicolon. It reports in keeps whether the
+// statement leaves the characteristics in effect, which is the case if it reads no table.
+func follow(lx *sqltoken.Lexer, t sqltoken.Token) (sets setsTransaction, keeps bool, end int) {
 	verb := lx.Keyword(t)
 	set := sqltoken.Is(verb, "SET")
 	keeps = set || sqltoken.Is(verb, "USE", "SELECT", "DO", "VALUES") || lx.IsPunct(t, '(') ||
 		sqltoken.Is(verb, "SAVEPOINT", "PREPARE", "DEALLOCATE", "UNLOCK")
 	show := sqltoken.Is(verb, "SHOW")
-	session := false
+	target, depth := lx.Pos, 0 // the start of what SET assigns to, negative in a value
 	for first := true; ; first = false {
 		end = lx.Pos
 		u := lx.Next()
 		word := lx.Keyword(u)
 		switch {
 		case lx.EndsStatement(u):
-			return next && !session, keeps, end
+			return sets, keeps, end
 		case set && first && sqltoken.Is(word, "TRANSACTION"):
-			next = true
-		case set && strings.HasSuffix(lx.Text[:u.Start], "@@") && isTransactionVariable(lx.Text[u.Start:u.End]):
-			next = true
-		case set && (sqltoken.Is(word, "SESSION", "LOCAL")) && lx.Is(lx.Peek(), "TRANSACTION"):
-			session, keeps = true, false // it ends the characteristics of a single transaction
+			sets = nextOnly
+		case set && first && sqltoken.Is(word, "SESSION", "LOCAL") && lx.Is(lx.Peek(), "TRANSACTION"):
+			sets = inSession
+		case set && target >= 0 && lx.IsPunct(u, '='):
+			sets, target = max(sets, assigns(lx.Text[target:u.Start])), -1
+		case lx.IsPunct(u, '('):
+			depth++
+		case lx.IsPunct(u, ')'):
+			depth--
+		case lx.IsPunct(u, ',') && depth == 0:
+			target = lx.Pos
 		case set && first && sqltoken.Is(word, "STATEMENT"), sqltoken.Is(word, "FROM") && !lx.Is(lx.Peek(), "DUAL"):
 			keeps = false
 		case show && first:
@@ -132,11 +146,24 @@ func follow(lx *sqltoken.Lexer, t sqltoken.Token) (next, keeps bool, end int) {
 	}
 }
 
-// isTransactionVariable reports whether a name, quoted or not, is a variable with characteristics
-// of transactions.
-func isTransactionVariable(name string) bool {
-	if name[0] == '`' {
-		name = sqltoken.UnquoteIdentifier(name)
+// assigns returns what an assignment to a variable does. A variable @@name without a scope is the next
+// transaction's (MySQL manual, "SET TRANSACTION Statement").
+func assigns(target string) setsTransaction {
+	words := strings.FieldsFunc(strings.ReplaceAll(target, "`", ""), func(r rune) bool { return strings.ContainsRune(" \t\r\n.:", r) })
+	if len(words) == 0 || !isTransactionVariable(strings.TrimPrefix(words[len(words)-1], "@@")) {
+		return nothing
 	}
+	scope := strings.TrimPrefix(words[0], "@@")
+	switch {
+	case len(words) > 1 && !sqltoken.Is(scope, "SESSION", "LOCAL"):
+		return nothing
+	case len(words) > 1 || scope == words[0]:
+		return inSession
+	}
+	return nextOnly
+}
+
+// isTransactionVariable reports whether a name is a variable with characteristics of transactions.
+func isTransactionVariable(name string) bool {
 	return sqltoken.Is(name, "TRANSACTION_ISOLATION", "TRANSACTION_READ_ONLY", "TX_ISOLATION", "TX_READ_ONLY")
 }
