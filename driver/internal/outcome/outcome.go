@@ -176,24 +176,20 @@ func (s *Sent) concludeRows(before LastID, r Report, answers *Answers) Conclusio
 }
 
 // reportsOther reports whether the insert ID of a new row, and LAST_INSERT_ID(), is another column's
-// value. If that is unknown, LAST_INSERT_ID() shows it: it isn't the one of the statement.
+// value. If that is unknown, LAST_INSERT_ID() shows it: only a generated value is there too.
 func (s *Sent) reportsOther(before LastID, r Report, answers *Answers) (bool, Question) {
-	expected := before.Value()
 	switch {
 	case !s.Column.MayHaveOther:
 		return s.Column.OtherHasAutoIncrement, Nothing
 	case s.OnDuplicate, s.Returning, r.InsertID == 0, s.carries() && r.InsertID == s.id(0):
 		return false, Nothing
-	case s.carries():
-		expected = uint64(s.id(0))
-	case !before.Known():
-		return true, Nothing
 	}
 	now := answers[WhichLastID]
 	if now == nil {
 		return false, WhichLastID
 	}
-	return now.Err != nil || now.LastID != expected, Nothing
+	unchanged := before.Known() && before.Synced() && before.Value() == now.LastID
+	return now.Err != nil || now.LastID == uint64(r.InsertID) && !unchanged, Nothing
 }
 
 // reportedKey returns a reported insert ID if it may be the key of a row that was inserted or existed,

@@ -87,9 +87,8 @@ var knownInsertIDs = []known{
 	{"a view, or a temporary table that hides another", func(w *world, d *difference) bool {
 		text := d.texts()
 		reported := slices.Contains([]string{"LastInsertId", "LAST_INSERT_ID()", "read"}, d.field) || d.isTable("child", "free", "log")
-		used := w.kind == view && (d.field == "LastInsertId" && d.ours.id == -1 || // -0.5, as the server stores it
-			d.isTable("t") && d.has("id = LAST_INSERT_ID()") && severalOrTold.MatchString(text))
-		return (w.kind == view || hides.MatchString(text) && severalOrTold.MatchString(text)) && reported && d.onlyIDsDiffer() || used
+		used := w.kind == view && d.isTable("t") && d.has("id = LAST_INSERT_ID()")
+		return (w.kind == view || hides.MatchString(text)) && severalOrTold.MatchString(text) && (reported && d.onlyIDsDiffer() || used)
 	}},
 	{"upsert of an existing row of a system-versioned table", func(w *world, d *difference) bool {
 		return w.kind == versioned && d.field == "LastInsertId" && d.ours.id == 0 && d.has("DUPLICATE")
