@@ -116,15 +116,10 @@ func (c *conn) runOne(
 		r, err = c.pass(ctx, request, use)
 		return nil, passed, err
 	})
-	return r, c.ended(ctx, next, err)
-}
-
-// ended returns the error of a statement after its last attempt.
-func (c *conn) ended(ctx context.Context, next followUp, err error) error {
-	if err == nil || next == passed {
-		return err
+	if err != nil && next != passed {
+		err = c.refused(ctx, err)
 	}
-	return c.refused(ctx, err)
+	return r, err
 }
 
 // pass sends a statement that shardkey passes through.
@@ -159,11 +154,6 @@ func (c *conn) planOrPass(ctx context.Context, query string, rows bool) (p plann
 	return p, use, err
 }
 
-// isCurrent reports whether a plan is valid now, without querying the server.
-func (c *conn) isCurrent(p *plan) bool {
-	return p.isCurrentWithout(c.connector.rules.Load(), &c.session)
-}
-
 // planned is a query with its plan.
 type planned struct {
 	query    *sqltoken.Query // without the comments
@@ -175,10 +165,10 @@ type planned struct {
 // planFor returns a query with its plan, if it must be parsed. If the comments around it differ each time,
 // as trace IDs do, the statement between them has the plan. q is the recent query, nil if it isn't one.
 func (c *conn) planFor(ctx context.Context, text string, q *recentQuery) (planned, error) {
-	if q != nil && (q.plan == nil || c.isCurrent(q.plan)) {
+	if q != nil && (q.plan == nil || q.plan.isCurrent(c)) {
 		return planned{query: &q.Query, plan: q.plan, repeated: q.use()}, nil
 	}
-	if q, around := c.recent.findCommented(text); q != nil && c.isCurrent(q.plan) && !(q.plan.fills() && c.recent.isRepeated(text)) {
+	if q, around := c.recent.findCommented(text); q != nil && q.plan.isCurrent(c) && !(q.plan.fills() && c.recent.isRepeated(text)) {
 		return planned{query: &q.Query, plan: q.plan, comments: around}, nil
 	}
 	scanned := c.session.Client().Scan(text)
@@ -308,15 +298,6 @@ func (c *conn) Begin() (driver.Tx, error) {
 func (c *conn) Ping(ctx context.Context) error { return c.base.Ping(ctx) }
 
 func (c *conn) CheckNamedValue(nv *driver.NamedValue) error { return c.base.CheckNamedValue(nv) }
-
-// reuse makes a buffer with arguments available to the next execution.
-func (c *conn) reuse(args []driver.NamedValue) {
-	const most = 4096
-	if c.overMySQL && cap(args) <= most {
-		clear(args)
-		c.args = args
-	}
-}
 
 // closeWith makes Close call f.
 func (c *conn) closeWith(f func() error) { c.onClose = f }

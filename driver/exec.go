@@ -25,6 +25,8 @@ type call struct {
 	args []driver.NamedValue
 	out  *keysList // receives the keys for the caller; may be nil
 	rows bool      // the caller reads rows
+
+	copied bool // the arguments to send aren't the program's own
 }
 
 // exec executes a plan. The call is a part of the connection, which saves an allocation: the steps of a
@@ -112,8 +114,10 @@ func (p *plan) keysOfRows(ctx context.Context, x *call) (sent outcome.Sent, err 
 	}
 	sent = p.sent(x, column, &keys)
 	sent.Plain = p.single && column.Plain && len(keys.Ints) == 1 && keys.Ints[0] >= 0
-	if err := p.rules.callKeyHook(ctx, p.table.Rule, keys.Len(), &keys); err != nil {
-		return sent, err
+	if n := keys.Len(); n > 0 && p.rules.keyHook != nil {
+		if err := p.rules.callKeyHook(ctx, p.table.Rule, n, &keys); err != nil {
+			return sent, err
+		}
 	}
 	return sent, p.ready(ctx, x, column)
 }
@@ -160,8 +164,9 @@ func (p *plan) bind(ctx context.Context, x *call, sent *outcome.Sent) (r base.Re
 	if err != nil {
 		return r, p.explainBind(err)
 	}
-	r = base.Request{Args: args, User: len(x.args), Rows: p.returnsRows(x)}
-	if x.isCopy(args) {
+	r = base.Request{Args: args, User: len(x.args), Rows: x.rows && p.returnsRows}
+	x.copied = len(args) > 0 && (len(x.args) == 0 || &args[0] != &x.args[0])
+	if x.copied {
 		for i := range args {
 			args[i].Ordinal = i + 1
 		}
@@ -173,20 +178,10 @@ func (p *plan) bind(ctx context.Context, x *call, sent *outcome.Sent) (r base.Re
 	case x.stmt != nil:
 		return p.unprepared(ctx, x, text, args)
 	case !literal && isSame && x.comments == (comments{}):
-		r.How, r.Repeated = p.how, x.repeated && p.prefersPrepared(x)
+		r.How, r.Repeated = p.how, x.repeated && p.prefersPrepared && x.rows == p.Insert.ReturnsKey
 	}
 	r.Text = x.comments.around(text)
 	return r, err
-}
-
-// isCopy reports whether arguments have keys, so that they aren't the program's own.
-func (x *call) isCopy(args []driver.NamedValue) bool {
-	return len(args) > 0 && (len(x.args) == 0 || &args[0] != &x.args[0])
-}
-
-// returnsRows reports whether the server returns rows to the caller.
-func (p *plan) returnsRows(x *call) bool {
-	return x.rows && (p.Insert.SelectKey == "" || p.Insert.Returning)
 }
 
 // explainBind completes the error for keys that can't be added.
@@ -195,13 +190,6 @@ func (p *plan) explainBind(err error) error {
 		return p.refuseSelect(plainText(err), err)
 	}
 	return err
-}
-
-// prefersPrepared reports whether to prepare the statement on a connection that interpolates; see
-// [base.Request].Repeated. go-sql-driver returns some values of rows with another type, for example
-// FLOAT, but not keys. Whoever sets interpolateParams for another engine avoids prepared statements.
-func (p *plan) prefersPrepared(x *call) bool {
-	return x.base.Interpolates() && x.rows == p.Insert.ReturnsKey && x.session.ReportsInsertIDs() && p.given().Plain
 }
 
 // asArgument returns a value that the underlying driver needs not convert as an argument.
@@ -229,8 +217,10 @@ func (x *call) do(ctx context.Context, request *base.Request, sent *outcome.Sent
 		x.plan.logSent(ctx, request, sent, time.Since(start), err)
 	}
 	x.executed = x.executed || !errors.Is(err, driver.ErrBadConn)
-	if x.isCopy(request.Args) {
-		x.reuse(request.Args)
+	const most = 4096
+	if x.copied && x.overMySQL && cap(request.Args) <= most {
+		clear(request.Args)
+		x.conn.args = request.Args // for the next execution
 	}
 	if err == nil && r.Result == nil && !request.Rows {
 		err = base.ErrNoAnswer

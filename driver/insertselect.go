@@ -41,7 +41,7 @@ func (p *plan) keysOfQuery(ctx context.Context, x *call) (sent outcome.Sent, err
 		return sent, &uncountedError{err}
 	}
 	keys, column, err := p.filler.FillQuery(ctx, s, column, n, x.out == nil)
-	if err == nil {
+	if err == nil && p.rules.keyHook != nil {
 		err = p.rules.callKeyHook(ctx, p.table.Rule, n, &keys)
 	}
 	if err != nil {
@@ -145,7 +145,7 @@ func (p *plan) unkeyed(ctx context.Context, x *call, sent *outcome.Sent, err err
 // unprepared is the request for a text that isn't prepared. For a prepared statement of the program it is
 // prepared, unless the session isn't the same as when the program prepared it.
 func (p *plan) unprepared(ctx context.Context, x *call, text string, args []driver.NamedValue) (r base.Request, err error) {
-	r = base.Request{Text: x.comments.around(text), Args: args, User: len(x.args), Rows: p.returnsRows(x)}
+	r = base.Request{Text: x.comments.around(text), Args: args, User: len(x.args), Rows: x.rows && p.returnsRows}
 	if x.stmt != nil {
 		r.How, err = base.Prepared, x.stmt.sameSession(ctx)
 	}

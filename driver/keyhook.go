@@ -29,11 +29,8 @@ func WithKeyHook(f func(ctx context.Context, filled GeneratedKeys)) Option {
 	return optionFunc(func(o *options) { o.keyHook = f })
 }
 
-// callKeyHook calls the function of WithKeyHook.
+// callKeyHook calls the function of WithKeyHook, which there must be.
 func (r *ruleVersion) callKeyHook(ctx context.Context, t *rule.Table, rows int, keys *rewrite.Keys) error {
-	if r.keyHook == nil || keys.Len() == 0 {
-		return nil
-	}
 	first := keys.At(0)
 	return fill.HideBadConn(guard.Call("the function of WithKeyHook", func() error {
 		r.keyHook(ctx, GeneratedKeys{t.Logical, t.Column, t.GeneratorName, t.GeneratorType, rows, first})

@@ -20,12 +20,7 @@ func (p *plan) concluded(ctx context.Context, x *call, sent *outcome.Sent, r bas
 	if r.Rows != nil {
 		return base.Reply{Rows: p.concludedLater(x, *sent, r.Rows)}
 	}
-	report := p.reportOf(sent, r.Result)
-	c := p.conclude(ctx, x, sent, report)
-	done := &result{Result: r.Result, id: c.LastInsertID}
-	if !sent.IsUsual(report) && p.Insert.SelectKey == "" {
-		done.of = &concluded{kept(*sent), c}
-	}
+	c := p.conclude(ctx, x, sent, p.reportOf(r.Result))
 	if x.out != nil {
 		p.tell(x, c.Keys(sent))
 	}
@@ -33,7 +28,7 @@ func (p *plan) concluded(ctx context.Context, x *call, sent *outcome.Sent, r bas
 		r.Rows = base.NoRows{}
 	}
 	if p.Insert.SelectKey != rewrite.Literal {
-		r.Result = done
+		r.Result = &result{r.Result, c.LastInsertID}
 	}
 	return r
 }
@@ -41,17 +36,19 @@ func (p *plan) concluded(ctx context.Context, x *call, sent *outcome.Sent, r bas
 // concludedLater is concluded for rows.
 func (p *plan) concludedLater(x *call, sent outcome.Sent, rows driver.Rows) driver.Rows {
 	p.describe(x, &sent)
-	done := concluded{Sent: kept(sent)}
+	if len(sent.Keys.Ints) == 1 {
+		sent.Keys.Ints = slices.Clone(sent.Keys.Ints) // they are in the connection's buffer
+	}
 	later := *x
 	later.args, x = nil, &later
 	ended := base.OnClose(rows, func(read base.Reading, err error) {
 		ctx := context.Background() // the execution's context may have ended
 		if err != nil {
-			p.noteFailure(ctx, x, &done.Sent, err)
+			p.noteFailure(ctx, x, &sent, err)
 			return
 		}
-		done.Conclusion = p.conclude(ctx, x, &done.Sent, p.returnedRows(read))
-		p.tell(x, done.keys())
+		c := p.conclude(ctx, x, &sent, p.returnedRows(read))
+		p.tell(x, c.Keys(&sent))
 	})
 	if p.Insert.SelectKey != "" {
 		return explainedRows{ended, p}
@@ -66,14 +63,6 @@ func (p *plan) tell(x *call, keys []any) {
 	}
 }
 
-// kept returns a copy of what was sent, without the connection's buffer.
-func kept(sent outcome.Sent) outcome.Sent {
-	if len(sent.Keys.Ints) == 1 {
-		sent.Keys.Ints = slices.Clone(sent.Keys.Ints)
-	}
-	return sent
-}
-
 // conclude returns what the server's report about an INSERT means, and records what LAST_INSERT_ID() must
 // return from now on. It asks the server what the report leaves open.
 func (p *plan) conclude(ctx context.Context, x *call, sent *outcome.Sent, r outcome.Report) (c outcome.Conclusion) {
@@ -84,6 +73,34 @@ func (p *plan) conclude(ctx context.Context, x *call, sent *outcome.Sent, r outc
 	}
 	x.session.SetLastID(c.LastID)
 	return c
+}
+
+// returned is the report about an INSERT that returns rows.
+var returned = outcome.Report{Affected: outcome.Unknown}
+
+// returnedRows is the report about an INSERT for a caller that reads rows. RETURNING returns a row for
+// each row that was inserted, but the caller may have stopped before the last one.
+func (p *plan) returnedRows(read base.Reading) outcome.Report {
+	in := p.Insert
+	isComplete := read.All || in.SelectKey == "" && read.Rows == int64(len(in.Rows))
+	countsOthers := in.OnDuplicate || in.Replace && len(in.Rows) != 1
+	if p.hasTail || !in.Returning || !isComplete || countsOthers && (in.SelectKey == "" || read.Rows > 0) {
+		return returned
+	}
+	return outcome.Report{Affected: read.Rows}
+}
+
+// reportOf returns the report in a result.
+func (p *plan) reportOf(result driver.Result) (r outcome.Report) {
+	if p.Insert.SelectKey != "" && p.Insert.Returning {
+		return returned
+	}
+	var err error
+	if r.Affected, err = result.RowsAffected(); err != nil {
+		r.Affected = outcome.Unknown
+	}
+	r.InsertID, _ = result.LastInsertId()
+	return r
 }
 
 // ask is conclude for a report that isn't usual.

@@ -30,6 +30,10 @@ type plan struct {
 	added int      // the number of placeholders for keys in the statement to bind
 	count string   // see [rewrite.Plan.Count]
 	how   base.How // how the statement with placeholders for keys is sent
+	// prefersPrepared: a connection that interpolates prepares the statement if it is repeated; see
+	// [base.Request].
+	prefersPrepared bool
+	returnsRows     bool // the server returns rows to a caller that reads them
 
 	// The way of an execution; zero for a statement that is passed through. See plan.exec.
 	table  *keyedTable
@@ -61,13 +65,13 @@ func (p *plan) fills() bool { return p != nil && p.Insert != nil }
 // isInvalid reports whether the server will refuse the statement.
 func (p *plan) isInvalid() bool { return p.Insert != nil && p.Insert.Invalid }
 
-// isCurrentWithout reports whether a plan is valid in the session under the current rule, without
-// querying the server. If it returns false, the plan may still be valid.
-func (p *plan) isCurrentWithout(rules *ruleVersion, s *session.Session) bool {
-	if p.rules != rules || len(p.columns) > 0 || p.isExpired() {
+// isCurrent reports whether a plan is valid in the connection's session under the current rule. If it
+// returns false, the plan may still be valid; see holds.
+func (p *plan) isCurrent(c *conn) bool {
+	if p.rules != c.connector.rules.Load() || len(p.columns) > 0 || p.isExpired() {
 		return false
 	}
-	if mode, charset, known := s.KnownMode(); known {
+	if mode, charset, known := c.session.KnownMode(); known {
 		return p.key.mode == mode && p.key.charset == charset
 	}
 	return p.InAnySession()
@@ -80,9 +84,9 @@ func (p *plan) sameIn(mode sqltoken.Mode) bool {
 	return p.SameIn(mode.String(), p.key.charset.String())
 }
 
-// isCurrent reports whether a plan is valid in the session. An unqualified table name depends on
+// holds asks whether a plan for this key is valid in the session. An unqualified table name depends on
 // the current database.
-func (p *plan) isCurrent(ctx context.Context, s *session.Session) (bool, error) {
+func (p *plan) holds(ctx context.Context, s *session.Session) (bool, error) {
 	if p.isExpired() {
 		return false, nil
 	}
@@ -170,7 +174,7 @@ func (p *plan) columnsHold(ctx context.Context, s *session.Session) (bool, error
 // in returns the plan for a statement that was prepared in a database that isn't the current one.
 // Its tables are qualified by the database.
 func (p *plan) in(database string) *plan {
-	return &plan{Plan: p.Plan, rules: p.rules, key: p.key, added: p.added, count: p.count, how: p.how,
+	return &plan{Plan: p.Plan, rules: p.rules, key: p.key, added: p.added, count: p.count, how: p.how, prefersPrepared: p.prefersPrepared, returnsRows: p.returnsRows,
 		table: p.table, filler: p.filler.In(database), before: p.before, keys: p.keys,
 		single: p.single, callsFunctions: p.callsFunctions, hasTail: p.hasTail, lasting: p.lasting, columns: p.columns}
 }

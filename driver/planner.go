@@ -113,6 +113,10 @@ func (g *planner) how(p *rewrite.Plan, text string) base.How {
 func (g *planner) choose(p *plan) (err error) {
 	in := p.Insert
 	p.table, p.how = g.of(in), g.how(p.Plan, p.key.text)
+	// go-sql-driver returns some values of rows with another type, for example FLOAT, but not keys.
+	// Whoever sets interpolateParams for another engine avoids prepared statements.
+	p.prefersPrepared = p.how.Caches() && p.NumArgs > 0 && g.session.ReportsInsertIDs() && p.given().Plain
+	p.returnsRows = in.SelectKey == "" || in.Returning
 	if p.filler, err = fill.New(p.Plan, p.table.Table); err != nil {
 		return err
 	}
@@ -289,7 +293,7 @@ func (r *ruleVersion) planAs(ctx context.Context, s *session.Session, key planKe
 		r.counts.planMisses.Add(1)
 	} else {
 		r.counts.planHits.Add(1)
-		if current, err := p.isCurrent(ctx, s); current || err != nil {
+		if current, err := p.holds(ctx, s); current || err != nil {
 			return p, err
 		}
 	}

@@ -386,13 +386,13 @@ func (s *serverScript) run(t *testing.T, command, text string) (out []string) {
 		id, _ := res.LastInsertId()
 		affected, _ := res.RowsAffected()
 		line := fmt.Sprintf("affected %d, id %d", affected, id)
-		if res, ok := res.(interface {
-			mysql.Result
-			Keys() []any
-		}); ok {
-			line += fmt.Sprintf(", ids %v, keys %v", res.AllLastInsertIds(), res.Keys())
-			if all := res.AllRowsAffected(); len(all) > 1 {
-				line += fmt.Sprintf(", all affected %v", all)
+		switch of := res.(type) {
+		case *result:
+			line += fmt.Sprintf(", ids %v", of.AllLastInsertIds())
+		case *results:
+			line += fmt.Sprintf(", ids %v", of.ids)
+			if len(of.affected) > 1 {
+				line += fmt.Sprintf(", all affected %v", of.affected)
 			}
 		}
 		out = append(out, line)

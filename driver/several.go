@@ -31,9 +31,6 @@ func (r *results) RowsAffected() (int64, error) { return last(r.affected), nil }
 func (r *results) AllLastInsertIds() []int64 { return r.ids }
 func (r *results) AllRowsAffected() []int64  { return r.affected }
 
-// Keys returns one entry for each row of all INSERTs; see [Keys.Values].
-func (r *results) Keys() []any { return r.keys.values }
-
 func last(all []int64) int64 {
 	if len(all) == 0 {
 		return 0

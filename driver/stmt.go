@@ -292,7 +292,10 @@ func (s *stmt) run(ctx context.Context, args []driver.NamedValue, rows bool) (r 
 		}
 		return s.plan, next, err
 	})
-	return r, s.conn.ended(ctx, next, err)
+	if err != nil && next != passed {
+		err = s.conn.refused(ctx, err)
+	}
+	return r, err
 }
 
 // Exec is ExecContext without a context.

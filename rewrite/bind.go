@@ -54,7 +54,7 @@ func (b *binder[A]) rows(in *Insert, keys *Keys, literal bool, convert func(key 
 		if !in.Generates(row, keys) {
 			continue
 		}
-		if added := r.isAdded(); !added || !literal {
+		if added := r.Key == Generated; !added || !literal {
 			key, err := convert(boxed.at(keys, next))
 			if err != nil {
 				return err
@@ -158,7 +158,7 @@ func (in *Insert) Asks(arg func(i int) any, sqlMode *string, of *Table) (asked [
 	}
 	for row, r := range in.Rows {
 		switch {
-		case r.isAdded():
+		case r.Key == Generated:
 			n++
 		case r.Key == Argument:
 			if asked == nil {

@@ -212,7 +212,7 @@ func goldenKeys(p *Plan) *Keys {
 	keys, next := new(Keys), int64(101)
 	for _, r := range p.Insert.Rows {
 		switch {
-		case !r.isAdded():
+		case r.Key != Generated:
 			continue
 		case p.Insert.Table.Strings:
 			keys.Values = append(keys.Values, fmt.Sprintf("k%d", next))

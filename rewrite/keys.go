@@ -40,7 +40,7 @@ func (k *Keys) asks(row int) bool { return row < len(k.Asked) && k.Asked[row] }
 
 // Generates reports whether a row's key is one of the generated keys.
 func (in *Insert) Generates(row int, keys *Keys) bool {
-	return in.AllGenerated || in.Rows[row].isAdded() || keys.asks(row)
+	return in.AllGenerated || in.Rows[row].Key == Generated || keys.asks(row)
 }
 
 // haveLiterals reports whether all keys can be written as literals.

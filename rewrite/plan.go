@@ -216,16 +216,13 @@ func (in *Insert) countKeys() (n int) {
 		n = len(in.Rows)
 	default:
 		for _, r := range in.Rows {
-			if r.isAdded() {
+			if r.Key == Generated {
 				n++
 			}
 		}
 	}
 	return n
 }
-
-// isAdded reports whether a key is added for the row.
-func (r Row) isAdded() bool { return r.Key == Generated }
 
 // firstGenerated returns the first row whose key is certainly generated. It returns −1 if there is
 // none, or if an argument before it may request a key.

@@ -37,7 +37,7 @@ func (in *Insert) addedKeys(keys *Keys) *Keys {
 	added, next := new(Keys), 0
 	for row, r := range in.Rows {
 		switch {
-		case r.isAdded():
+		case r.Key == Generated:
 			added.Values = append(added.Values, keys.At(next))
 			next++
 		case keys.asks(row):

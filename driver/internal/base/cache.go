@@ -122,9 +122,6 @@ type cachedStmt struct {
 	types argTypes
 }
 
-// Interpolates reports whether the driver has executed a query with arguments directly.
-func (c *Conn) Interpolates() bool { return c.cached.interpolates }
-
 // NeedsLimit reports whether Cache.SetLimit must be called before the next cached statement.
 func (c *Conn) NeedsLimit() bool { return c.cached.wanted && c.cached.cache.limit.Load() == unknown }
 

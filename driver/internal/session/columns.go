@@ -87,7 +87,11 @@ func (s *Session) AskFacts(ctx context.Context, schema, name string) (*facts.Tab
 
 // KeyColumn returns what is known of the key column of an insert's table.
 func (s *Session) KeyColumn(ctx context.Context, in *rewrite.Insert) (*facts.Column, error) {
-	return s.Column(ctx, in.Schema, in.Name, in.Table.Key)
+	t, err := s.Facts(ctx, in.Schema, in.Name)
+	if err != nil {
+		return nil, err
+	}
+	return t.Column(in.Table.Key), nil
 }
 
 func (s *Session) entryOf(ctx context.Context, schema, name string) (*facts.Entry, error) {

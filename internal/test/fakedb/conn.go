@@ -91,26 +91,28 @@ func (c *conn) skips(method string, args []driver.NamedValue) bool {
 	if c.s.Kind != Skipping || len(args) == 0 {
 		return false
 	}
-	_, _ = c.s.note("%s skips", method)
+	if !c.s.Quiet {
+		_, _ = c.s.note("%s skips", method)
+	}
 	return true
 }
 
 func (c *conn) ExecContext(_ context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
-	if c.s.Quiet {
-		return driver.RowsAffected(rowsOf(query)), nil
-	}
 	if c.skips("execContext", args) {
 		return nil, driver.ErrSkip
+	}
+	if c.s.Quiet {
+		return affected(rowsOf(query)), nil
 	}
 	return c.s.exec("execContext", query, args)
 }
 
 func (c *conn) QueryContext(_ context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
-	if c.s.Quiet && !asksTable(query) {
-		return noRows{}, nil
-	}
 	if c.skips("queryContext", args) {
 		return nil, driver.ErrSkip
+	}
+	if c.s.Quiet && !asksTable(query) {
+		return noRows{}, nil
 	}
 	return c.s.query("queryContext", query, args)
 }
@@ -203,7 +205,7 @@ func (quietStmt) Query([]driver.Value) (driver.Rows, error)  { return nil, errNo
 func (quietStmt) CheckNamedValue(*driver.NamedValue) error   { return nil }
 
 func (st quietStmt) ExecContext(context.Context, []driver.NamedValue) (driver.Result, error) {
-	return driver.RowsAffected(st.rows), nil
+	return affected(st.rows), nil
 }
 
 func (quietStmt) QueryContext(context.Context, []driver.NamedValue) (driver.Rows, error) {

@@ -228,6 +228,12 @@ func (s *Server) exec(method, query string, args []driver.NamedValue) (driver.Re
 	return cmp.Or(s.Result, Result{Affected: rowsOf(query)}), nil
 }
 
+// affected is the result of a quiet server.
+type affected int64
+
+func (n affected) RowsAffected() (int64, error) { return int64(n), nil }
+func (n affected) LastInsertId() (int64, error) { return 0, nil }
+
 // rowsOf returns the number of rows of values of the last statement of a query, 1 if it has none.
 func rowsOf(query string) int64 {
 	return 1 + int64(strings.Count(query[max(0, strings.LastIndex(query, "VALUES")):], "), ("))

@@ -20,8 +20,8 @@ import (
 
 const (
 	module    = "github.com/shardkey/shardkey/"
-	mostFuncs = 110
-	mostFiles = 37
+	mostFuncs = 95
+	mostFiles = 34
 )
 
 func main() {
