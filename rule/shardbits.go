@@ -80,7 +80,7 @@ func (b *builder) shardBits() error {
 		t := &b.rule.tables[i]
 		at, _ := b.rule.generators.find(t.GeneratorName)
 		m := &b.rule.generators.all[at]
-		if m.geneColumn != "" {
+		if m.bitsColumn != "" {
 			if err := b.tableShardBits(t, b.specs[i], m); err != nil {
 				return err
 			}
@@ -110,23 +110,23 @@ func (m *componentSpec) readShardBits(g any) error {
 	if slices.Contains([]string{"SNOWFLAKE", "SNOWFLAKE_RING", "LEAF_SNOWFLAKE"}, strings.ToUpper(m.typ.text)) {
 		most = min(most, mathbits.Len64(uint64(m.sequences()))-1)
 	}
-	m.geneColumn = strings.TrimSpace(column.value.Reveal())
+	m.bitsColumn = strings.TrimSpace(column.value.Reveal())
 	text := strings.TrimSpace(bits.value.Reveal())
 	n, err := strconv.Atoi(text)
 	wrong := func(name, value, want string) error { return &spi.PropError{Name: name, Value: value, Want: want} }
 	switch {
-	case m.geneColumn == "":
+	case m.bitsColumn == "":
 		return wrong("gene-column", "", "the column whose shard the keys carry; gene-bits needs it")
 	case most == 0:
 		return wrong("gene-bits", text, "no value; the layout has no sequence bits for shard bits")
 	case text == "":
-		return wrong("gene-column", m.geneColumn, fmt.Sprintf("gene-bits next to it, an integer in 1..%d; 2^gene-bits is the largest "+
+		return wrong("gene-column", m.bitsColumn, fmt.Sprintf("gene-bits next to it, an integer in 1..%d; 2^gene-bits is the largest "+
 			"number of shards", most))
 	case err != nil || n < 1 || n > most:
 		return wrong("gene-bits", text, fmt.Sprintf("an integer in 1..%d", most))
 	}
 	if _, ints := g.(spi.Int64KeyGenerator); !ints {
-		return wrong("gene-column", m.geneColumn, "no value; only a generator of int64 keys can carry the shard "+
+		return wrong("gene-column", m.bitsColumn, "no value; only a generator of int64 keys can carry the shard "+
 			"of a column")
 	}
 	m.geneBits = n
@@ -136,16 +136,16 @@ func (m *componentSpec) readShardBits(g any) error {
 func (b *builder) tableShardBits(t *Table, own *tableSpec, m *componentSpec) error {
 	w := m.name
 	if p, ok := m.prop("gene-column"); ok {
-		w = word{m.geneColumn, p.position}
+		w = word{m.bitsColumn, p.position}
 	}
-	reason := wrongColumn(m.geneColumn)
-	if strings.EqualFold(m.geneColumn, t.Column) {
+	reason := wrongColumn(m.bitsColumn)
+	if strings.EqualFold(m.bitsColumn, t.Column) {
 		reason = fmt.Sprintf("expected the column whose shard the keys carry, found the key of table %q", t.Logical)
 	}
 	if reason != "" {
-		return b.file.errorAt(w, fmt.Sprintf("gene-column %q of %s: %s", m.geneColumn, m, reason))
+		return b.file.errorAt(w, fmt.Sprintf("gene-column %q of %s: %s", m.bitsColumn, m, reason))
 	}
-	t.ShardBits = &ShardBits{Column: m.geneColumn, Bits: m.geneBits, table: t.Logical}
+	t.ShardBits = &ShardBits{Column: m.bitsColumn, Bits: m.geneBits, table: t.Logical}
 	if err := b.agree(t, own); err != nil || t.ShardBits.of != nil {
 		return err
 	}

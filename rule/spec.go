@@ -105,7 +105,7 @@ type componentSpec struct {
 	ownDatabase bool     // its state is in the connector's own database
 	ownMeant    bool     // the property own-database is set
 	secrets     []string // names of the properties that the factory read as secrets
-	geneColumn  string
+	bitsColumn  string
 	geneBits    int // number of shard bits of its keys; see Table.ShardBits
 }
 

@@ -101,7 +101,7 @@ func (r *rows) guardRow(ctx context.Context, row int, values []any) error {
 	if r.Table.Rule.ShardGuard == policy.Warn && a.warned.Load() {
 		return nil
 	}
-	wrong, err := a.wrong(ctx, r.session, r.Insert, values)
+	wrong, err := a.checkPlace(ctx, r.session, r.Insert, values)
 	if err != nil {
 		return err
 	}
@@ -161,7 +161,7 @@ func (f *Filler) GuardUpdate(ctx context.Context, s Session, args []driver.Named
 			return nil // other columns decide too, or alone
 		}
 	}
-	wrong, err := a.wrong(ctx, s, f.Insert, row)
+	wrong, err := a.checkPlace(ctx, s, f.Insert, row)
 	if err != nil {
 		return err
 	}
@@ -186,9 +186,9 @@ func (a *ActualTable) guardBitsUpdate(ctx context.Context, set map[string]any) e
 	return a.guardBits(ctx, -1, rowBits{of, value}, nil)
 }
 
-// wrong returns the error for values of a row that doesn't belong in the table. It returns nil for
+// checkPlace returns the error for values of a row that doesn't belong in the table. It returns nil for
 // other values, and if that is unknown. err is set if the server can't be asked.
-func (a *ActualTable) wrong(ctx context.Context, s Session, in *rewrite.Insert, values []any) (wrong *rewrite.StatementError, err error) {
+func (a *ActualTable) checkPlace(ctx context.Context, s Session, in *rewrite.Insert, values []any) (wrong *rewrite.StatementError, err error) {
 	table, err := s.Facts(ctx, in.Schema, in.Name)
 	if err != nil {
 		return nil, a.unchecked(err)
