@@ -102,6 +102,9 @@ func (c *check) run() error {
 		return err
 	}
 	c.markers = markersOf(stmts...)
+	if len(c.markers) > 0 && c.markers[0] == 0 {
+		return errUnknown
+	}
 	if err := c.agree(0, nil, fact{"the number of placeholders", c.plan.NumArgs, len(c.markers)}); err != nil {
 		return err
 	}
@@ -218,7 +221,7 @@ type markerVisitor struct{ at []int }
 
 func (mv *markerVisitor) Enter(n ast.Node) (ast.Node, bool) {
 	if p, ok := n.(ast.ParamMarkerExpr); ok {
-		mv.at = append(mv.at, p.OriginTextPosition())
+		mv.at = append(mv.at, positionOf(p))
 	}
 	return n, false
 }

@@ -63,6 +63,10 @@ func TestCheck_outcomes(t *testing.T) {
 		{"VALUES ROW", "INSERT INTO t (a) VALUES ROW(?), ROW(2)", 0, true},
 		{"SET", "INSERT INTO t SET a = ?, id = NULL ON DUPLICATE KEY UPDATE a = 1", 0, true},
 		{"a query", "INSERT INTO t (a) SELECT a FROM t WHERE a > ? LIMIT 5", 0, true},
+		{"a LIMIT that is an argument", "INSERT INTO t (a) SELECT a FROM t WHERE a > ? LIMIT ? OFFSET ?", 0, true},
+		{"a LIMIT that is an argument, in a row", "INSERT INTO t (a, id) VALUES (?, ?), ((SELECT a FROM t LIMIT ?), ?)", 0, true},
+		{"a frame that is an argument", "INSERT INTO t (a) SELECT SUM(a) OVER (ORDER BY a ROWS ? PRECEDING) + ? FROM t", 0, true},
+		{"an offset that is an argument", "INSERT INTO t (a) SELECT LAG(a, ?, ?) OVER (ORDER BY a) FROM t WHERE a > ?", 0, true},
 		{"row alias", "INSERT INTO t (a) VALUES (1) AS new ON DUPLICATE KEY UPDATE a = new.a", 0, false},
 		{"RETURNING", "INSERT INTO t (a) VALUES (1) RETURNING id", 0, false},
 		{"VALUES ROW in brackets", "INSERT INTO t (a) (VALUES ROW(3), ROW(4))", 0, true},
@@ -156,7 +160,7 @@ func TestCheck_besideAnotherDriver(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: no programs are built")
 	}
-	const checked = "right plan: true <nil>\nwrong plan: false\n"
+	const checked = "right plan: true <nil>\nwrong plan: false\nplaceholder of LIMIT: <nil>\n"
 	first := "*test_driver.ValueExpr of int64\n*test_driver.ValueExpr of *test_driver.MyDecimal\n" +
 		strings.Repeat("*test_driver.ValueExpr of test_driver.BinaryLiteral\n", 2) + "*test_driver.ParamMarkerExpr of <nil>\n"
 	last := "*main.value of int64\n*main.value of main.decimal\n*main.value of main.hexadecimal\n" +

@@ -77,7 +77,7 @@ func (c *check) key(t tree, in *rewrite.Insert, n int, row []ast.ExprNode, key i
 // argument compares the plan for a key that is an argument with the key's placeholder.
 func (c *check) argument(at int, in *rewrite.Insert, have rewrite.Row, key ast.ExprNode) error {
 	number := 0
-	if index, ok := slices.BinarySearch(c.markers, unwrapped(key).OriginTextPosition()); ok {
+	if index, ok := slices.BinarySearch(c.markers, positionOf(unwrapped(key))); ok {
 		number = index + 1
 	}
 	c.keyArgs[number] = !in.Table.KeepExplicit

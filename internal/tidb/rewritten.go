@@ -107,7 +107,7 @@ func (c *check) isKey(e ast.ExprNode, ours map[int]bool) bool {
 		e = call.Args[0]
 	}
 	if marker, ok := e.(ast.ParamMarkerExpr); ok {
-		ours[marker.OriginTextPosition()] = true
+		ours[positionOf(marker)] = true
 		return c.keys == nil
 	}
 	if minus, ok := e.(*ast.UnaryOperationExpr); ok {

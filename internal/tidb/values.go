@@ -15,7 +15,7 @@ var setConstructors = sync.OnceFunc(func() {
 		ast.NewValueExpr = newValue
 	}
 	if ast.NewParamMarkerExpr == nil {
-		ast.NewParamMarkerExpr = func(int) ast.ParamMarkerExpr { return new(paramMarker) }
+		ast.NewParamMarkerExpr = func(offset int) ast.ParamMarkerExpr { return &paramMarker{at: offset} }
 	}
 	if ast.NewDecimal == nil {
 		ast.NewDecimal = newLiteral
@@ -78,11 +78,23 @@ func (v *value) Accept(visitor ast.Visitor) (ast.Node, bool) {
 }
 
 // paramMarker is a placeholder in a tree.
-type paramMarker struct{ value }
+type paramMarker struct {
+	value
+	at int
+}
 
 var _ ast.ParamMarkerExpr = (*paramMarker)(nil)
 
 func (*paramMarker) SetOrder(int) {}
+
+// positionOf returns the position of an expression. That of a placeholder of LIMIT, of a window frame or
+// of LAG is 0 if the application has set the constructor.
+func positionOf(e ast.Node) int {
+	if own, ok := e.(*paramMarker); ok {
+		return own.at
+	}
+	return e.OriginTextPosition()
+}
 
 func (p *paramMarker) Accept(visitor ast.Visitor) (ast.Node, bool) {
 	n, _ := visitor.Enter(p)

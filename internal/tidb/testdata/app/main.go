@@ -20,9 +20,9 @@ func main() {
 	values()
 }
 
-// check prints the second parser's result for two statements, one of which has another's plan.
+// check prints the second parser's result for statements, one of which has another's plan.
 func check() {
-	opts := rewrite.Options{Table: func(_, name string) *rewrite.Table {
+	opts := rewrite.Options{ReportKeys: true, Table: func(_, name string) *rewrite.Table {
 		return &rewrite.Table{Key: "id"}
 	}}
 	text := "INSERT INTO t (id, a) VALUES (0, x'41'), (NULL, 1.5), (?, b'1'), (18446744073709551615, 'x')"
@@ -35,6 +35,12 @@ func check() {
 	plan.Insert.Name = "u"
 	_, err = tidb.Check(text, opts, plan)
 	fmt.Println("wrong plan:", err == nil)
+	text = "INSERT INTO t (a) SELECT a FROM u WHERE a > ? LIMIT ?"
+	if plan, err = rewrite.Parse(text, opts); err != nil {
+		panic(err)
+	}
+	_, err = tidb.Check(text, opts, plan) // unknown, if the driver's placeholders have no position
+	fmt.Println("placeholder of LIMIT:", err)
 }
 
 // values prints the types of the application's values.
