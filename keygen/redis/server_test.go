@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"slices"
 	"strconv"
@@ -23,10 +24,13 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// props returns the properties of a test's generator or assigner.
+// props returns the properties of a test's generator or assigner, with a timeout that a busy machine
+// doesn't reach.
 func props(t testing.TB, values map[string]any) spi.Props {
 	t.Helper()
-	return must.Get(spi.NewProps(values, spi.Host{Logger: slog.New(slog.DiscardHandler)}))(t)
+	all := map[string]any{"timeout": "1m"}
+	maps.Copy(all, values)
+	return must.Get(spi.NewProps(all, spi.Host{Logger: slog.New(slog.DiscardHandler)}))(t)
 }
 
 // started distinguishes this run of the tests from earlier ones on a server that is reused.
@@ -62,7 +66,7 @@ func newOffline(t testing.TB, clock spi.Clock, values map[string]any) *generator
 
 func client(t testing.TB, addr string) *goredis.Client {
 	t.Helper()
-	c := goredis.NewClient(&goredis.Options{Addr: addr})
+	c := goredis.NewClient(&goredis.Options{Addr: addr, DialTimeout: time.Minute, ReadTimeout: time.Minute, WriteTimeout: time.Minute})
 	t.Cleanup(func() { _ = c.Close() })
 	return c
 }
@@ -321,7 +325,7 @@ func TestStore_warnsOfAServerThatForgets(t *testing.T) {
 func wantWarnings(t *testing.T, addr, want string) {
 	t.Helper()
 	var log must.Log
-	p := must.Get(spi.NewProps(map[string]any{"addr": addr}, spi.Host{Logger: log.Logger()}))(t)
+	p := must.Get(spi.NewProps(map[string]any{"addr": addr, "timeout": "1m"}, spi.Host{Logger: log.Logger()}))(t)
 	a := must.Get(spi.NewWorkerIDAssigner("REDIS", p))(t)
 	defer a.(io.Closer).Close()
 	for range 2 { // the second is not logged again

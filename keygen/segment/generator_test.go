@@ -273,21 +273,21 @@ func TestGenerator_claimIsTriedAgain(t *testing.T) {
 		reconnected bool
 		want        bool // the call returns keys
 	}{
-		"deadlock":             {number(1213), 50, false, true},
-		"lock wait timeout":    {number(1205), 50, false, true},
-		"row changed":          {errRaced, 50, false, true},
-		"ids in between":       {errScattered, 50, false, true},
-		"row changed forever":  {errRaced, 100, true, false},
-		"broken connection":    {driver.ErrBadConn, 4, true, true},
-		"broken again":         {mysql.ErrInvalidConn, 5, true, false},
-		"read-only":            {number(1290), 1, true, true},
-		"read-only mode":       {number(1836), 4, true, true},
-		"an error that stays":  {number(1146), 1, true, false},
-		"refused":              {errAway, 1, true, false},
-		"its own of the claim": {&spi.PropError{}, 1, true, false},
+		"deadlock":              {number(1213), 200, false, true},
+		"lock wait timeout":     {number(1205), 50, false, true},
+		"row changed":           {errRaced, 50, false, true},
+		"ids in between":        {errScattered, 50, false, true},
+		"row changed too often": {errRaced, 600, true, false}, // for the timeout
+		"broken connection":     {driver.ErrBadConn, 4, true, true},
+		"broken again":          {mysql.ErrInvalidConn, 5, true, false},
+		"read-only":             {number(1290), 1, true, true},
+		"read-only mode":        {number(1836), 4, true, true},
+		"an error that stays":   {number(1146), 1, true, false},
+		"refused":               {errAway, 1, true, false},
+		"its own of the claim":  {&spi.PropError{}, 1, true, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			eachType(t, nil, func(t *testing.T, g *generator, fakes []*fake) {
+			eachType(t, map[string]any{"timeout": "2s"}, func(t *testing.T, g *generator, fakes []*fake) {
 				f := fakes[0]
 				for _, other := range fakes[1:] {
 					other.fail = []error{errAway}
@@ -303,6 +303,7 @@ func TestGenerator_claimIsTriedAgain(t *testing.T) {
 					t.Errorf("\nhave: %v\nwant: keys: %v", err, tt.want)
 				}
 				if err != nil {
+					time.Sleep(maxPause)
 					mustKeys(t, g, 1000)
 				}
 				must.Equal(t, f.opened > opened, tt.reconnected, "connected again")

@@ -247,10 +247,12 @@ func TestTicket_blockIsOneCommit(t *testing.T) {
 	const commits = "SELECT count FROM information_schema.innodb_metrics WHERE name = 'trx_rw_commits'"
 	for _, n := range []int{1, 100} {
 		least := 100 // smallest of several, because the server has other transactions
-		for range 5 {
+		for range 1000 {
 			before := scan[int](t, db, commits)
 			mustKeys(t, g, n)
-			least = min(least, scan[int](t, db, commits)-before)
+			if least = min(least, scan[int](t, db, commits)-before); least == 1 {
+				break
+			}
 		}
 		must.Equal(t, least, 1, "transactions for", n, "numbers")
 	}

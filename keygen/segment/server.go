@@ -73,14 +73,11 @@ func newServer(prop string, cfg *mysql.Config, s settings) (*server, error) {
 	}, nil
 }
 
-// try calls do. It calls it again if another client interfered, or if the claim was the victim of a
-// deadlock. If the connection broke or the server became read-only, it calls it again on a new
-// connection.
+// try calls do. It calls it again until ctx ends if another client interfered, or if the claim was
+// the victim of a deadlock: among clients that don't pause it may be the victim of hundreds. If the
+// connection broke or the server became read-only, it calls it again on a new connection.
 func (sv *server) try(ctx context.Context, do func(context.Context) error) error {
-	const (
-		mostContended = 100
-		mostLost      = 5
-	)
+	const mostLost = 5
 	for contended, lost := 0, 0; ; {
 		err := do(ctx)
 		switch {
@@ -92,10 +89,10 @@ func (sv *server) try(ctx context.Context, do func(context.Context) error) error
 			sv.disconnect()
 			lost++
 		default:
-			contended = mostContended
+			lost = mostLost
 		}
 		pause := rand.N(time.Duration(min(contended+lost, 10)) * time.Millisecond)
-		if contended == mostContended || lost == mostLost || sv.clock.Sleep(ctx, pause) != nil {
+		if lost == mostLost || sv.clock.Sleep(ctx, pause) != nil {
 			sv.disconnect()
 			return sv.explain(ctx, err)
 		}

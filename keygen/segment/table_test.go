@@ -163,7 +163,7 @@ func TestTable_sharedWithOtherPrograms(t *testing.T) {
 		for i := range 4 {
 			more := map[string]any{"max-step": "400"}
 			if tab.typ == "TICKET" {
-				more = map[string]any{"batch": fmt.Sprint(1 + i%2*10), "timeout": "1m"}
+				more = map[string]any{"batch": fmt.Sprint(1 + i%2*10)}
 			}
 			gens = append(gens, tab.generator(t, dsn, more))
 		}
@@ -249,7 +249,7 @@ func TestTable_durability(t *testing.T) {
 		for _, tab := range tables {
 			mustExec(t, db, "ALTER TABLE "+tab.name+" ENGINE="+tt.engine)
 			var log must.Log
-			props := with(map[string]any{tab.address: dsn}, tab.props)
+			props := with(map[string]any{tab.address: dsn, "timeout": "1m"}, tab.props)
 			host := spi.Host{Logger: log.Logger()}
 			g := must.Get(construct(t, tab.typ, props, host))(t).(*generator)
 			for range 3 {

@@ -24,8 +24,12 @@ func leafProps(t testing.TB, name string, port int) map[string]any {
 	t.Helper()
 	return map[string]any{
 		"leaf.zk.list": testserver.ZooKeeper(t), "leaf.key": name, "ip": "10.1.2.3", "port": fmt.Sprint(port),
+		"timeout": "1m", "session-timeout": "1m",
 	}
 }
+
+// longGrace is a time in which a busy machine leases a worker ID after Leaf's report.
+const longGrace = 30 * time.Minute
 
 // openAs opens a generator that shares nothing with others, like one in another process.
 func openAs(t testing.TB, values map[string]any, clock, grace time.Duration) *leaf {
@@ -157,7 +161,7 @@ func TestLeaf_serverStillRuns(t *testing.T) {
 	for clock, what := range map[time.Duration]string{0: "in time", -time.Hour: "with its clock an hour back"} {
 		mustCreate(t, c, path, "")
 		leafWrites(t, c, path, time.Now().Add(clock))
-		l := openAs(t, leafProps(t, name, 8080), 0, leafGrace)
+		l := openAs(t, leafProps(t, name, 8080), 0, longGrace)
 		wantNoID(t, what, l, "a Leaf server at 10.1.2.3:8080")
 		_ = l.Close()
 		must.Do(t, c.Delete(path, -1))
@@ -168,10 +172,10 @@ func TestLeaf_serverStillRuns(t *testing.T) {
 // stops.
 func TestLeaf_serverAtTheSameAddress(t *testing.T) {
 	name, c := unique(t), client(t, testserver.ZooKeeper(t))
-	l := openAs(t, leafProps(t, name, 8080), 0, leafGrace)
+	l := openAs(t, leafProps(t, name, 8080), 0, longGrace)
 	mustKeys(t, l, 1)
 	leafWrites(t, c, "/snowflake/"+name+"/forever/10.1.2.3:8080-0000000000", time.Now())
-	store := must.Get(readLeafStore(props(t, leafProps(t, name, 8080)), leafGrace))(t)
+	store := must.Get(readLeafStore(props(t, leafProps(t, name, 8080)), longGrace))(t)
 	defer store.Close()
 	entries, err := store.List(t.Context())
 	if err != nil || len(entries) != 1 || !isLeafs(entries[0].Record) {

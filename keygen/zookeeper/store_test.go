@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -36,7 +37,7 @@ func openStore(t testing.TB, values map[string]any, path, namespace string) *sto
 // client returns a plain client, to read and damage nodes.
 func client(t testing.TB, addr string) *zk.Conn {
 	t.Helper()
-	c, _, err := zk.Connect([]string{addr}, 10*time.Second, zk.WithLogger(silence{}))
+	c, _, err := zk.Connect([]string{addr}, time.Minute, zk.WithLogger(silence{}))
 	must.Do(t, err)
 	t.Cleanup(c.Close)
 	return c
@@ -52,9 +53,12 @@ func mustCreate(t testing.TB, c *zk.Conn, path, data string) {
 	must.Get(c.Create(path, []byte(data), 0, zk.WorldACL(zk.PermAll)))(t, "create", path)
 }
 
+// props returns properties with timeouts that a busy machine doesn't reach.
 func props(t testing.TB, values map[string]any) spi.Props {
 	t.Helper()
-	return must.Get(spi.NewProps(values, spi.Host{}))(t)
+	all := map[string]any{"timeout": "1m", "session-timeout": "1m"}
+	maps.Copy(all, values)
+	return must.Get(spi.NewProps(all, spi.Host{}))(t)
 }
 
 func TestStore_conforms(t *testing.T) {

@@ -369,16 +369,27 @@ func Lock(file string) (unlock func(), err error) {
 	return func() { _ = f.Close() }, nil
 }
 
-// FreePort returns a free port on loopback. It is below the range out of which
-// systems pick the ports of outgoing connections: a stopped server finds its
-// port free when it is started again.
+// FreePort returns a free port on loopback, which is the process's until it ends: no other call
+// returns it, in any process. It is below the range out of which systems pick the ports of outgoing
+// connections. So a stopped server finds its port free when it is started again.
 func FreePort() (int, error) {
 	for range 100 {
 		port := 10000 + rand.IntN(20000)
-		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+		addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+		reservation, err := net.ListenPacket("udp", addr)
+		if err != nil {
+			continue
+		}
+		l, err := net.Listen("tcp", addr)
 		if err == nil {
+			reservations.Store(port, reservation)
 			return port, l.Close()
 		}
+		_ = reservation.Close()
 	}
 	return 0, errors.New("no free port on 127.0.0.1 in 10000..29999")
 }
+
+// reservations are UDP sockets by their port. No server uses UDP, and the kernel closes them when
+// the process dies.
+var reservations sync.Map

@@ -5,11 +5,13 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -90,6 +92,15 @@ func TestNothingIsLeft(t *testing.T) {
 	}
 	must.Is(t, must.Err(os.Stat(s.dir)), os.ErrNotExist, s.dir)
 	must.Fail(t, redisAnswers(t.Context(), s), "the server still answers")
+}
+
+// A server's port stays its own while it is stopped, whatever other tests start.
+func TestFreePort_isReserved(t *testing.T) {
+	port := must.Get(FreePort())(t)
+	_, err := net.ListenPacket("udp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+	must.Fail(t, err, "a second reservation of the port")
+	l := must.Get(net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port))))(t)
+	must.Do(t, l.Close())
 }
 
 func open(t *testing.T, dsn string) *sql.DB {
