@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"os"
 	"regexp"
 	"slices"
 	"strconv"
@@ -163,7 +164,8 @@ func met(list []condition) (found []Finding) {
 // unavailable is the finding for a database that doesn't answer.
 func unavailable(check string, err error) Finding {
 	what := "it cannot be examined: "
-	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) ||
+		errors.Is(err, os.ErrDeadlineExceeded) { // a connection has its context's deadline, and may notice it first
 		what = "it did not answer in time: "
 	}
 	return Finding{Severity: Error, Check: check, What: what + trimPrefix(err), Why: "nothing else was examined"}

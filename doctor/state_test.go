@@ -2,8 +2,11 @@ package doctor_test
 
 import (
 	"context"
+	"database/sql"
+	"database/sql/driver"
 	"fmt"
 	"net"
+	"os"
 	"regexp"
 	"strings"
 	"testing"
@@ -232,9 +235,7 @@ func TestExamine_severalDatabases(t *testing.T) {
 	a, b := database(t, healthy), database(t, "DO 0")
 	text := strings.Replace(ruleOf(snowflakes), "t_order_${0..1}", "ds_${0..2}.t_order_${0..1}", 1)
 	// One that refuses connections, among those that answer.
-	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
-	l.Close()
-	have := remarks(examine(t, text, a, b, "root@tcp("+l.Addr().String()+")/d"))
+	have := remarks(examine(t, text, a, b, "root@tcp(127.0.0.1:1)/d"))
 	if len(have) != 2 || have[0] != "error: table ds_1 t_order (t_order_0, t_order_1): the table does not exist" || !strings.HasPrefix(have[1], "error: reachable ds_2: it cannot be examined: ") {
 		t.Errorf("have: %q", have)
 	}
@@ -275,18 +276,31 @@ func TestExamine_clock(t *testing.T) {
 	}
 }
 
-// TestExamine_endsWithContext has a server that accepts and never answers.
+// TestExamine_endsWithContext has a server that accepts and never answers, and a connection that
+// notices its context's deadline before the context ends.
 func TestExamine_endsWithContext(t *testing.T) {
 	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer l.Close()
 	r := must.Get(rule.Parse("rule.yaml", []byte(ruleOf(snowflakes))))(t)
-	db := open(t, "u:secret-word@tcp("+l.Addr().String()+")/d")
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer cancel()
-	report := must.Get(doctor.Examine(ctx, db, r))(t)
-	found := report.Problems()
-	have := fmt.Sprintf("%q", found)
-	if len(found) != 1 || found[0].Severity != doctor.Error || !strings.Contains(have, "did not answer in time") || strings.Contains(have, "secret-word") {
-		t.Errorf("have: %s", have)
+	late := sql.OpenDB(timedOut{})
+	defer late.Close()
+	for _, db := range []*sql.DB{open(t, "u:secret-word@tcp("+l.Addr().String()+")/d"), late} {
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		report := must.Get(doctor.Examine(ctx, db, r))(t)
+		cancel()
+		found := report.Problems()
+		have := fmt.Sprintf("%q", found)
+		if len(found) != 1 || found[0].Severity != doctor.Error || !strings.Contains(have, "did not answer in time") || strings.Contains(have, "secret-word") {
+			t.Errorf("have: %s", have)
+		}
 	}
 }
+
+// timedOut connects to no server in time.
+type timedOut struct{}
+
+func (timedOut) Connect(context.Context) (driver.Conn, error) {
+	return nil, &net.OpError{Op: "dial", Net: "tcp", Err: os.ErrDeadlineExceeded}
+}
+
+func (timedOut) Driver() driver.Driver { return nil }

@@ -87,7 +87,7 @@ func testFilled_serverGoneAndBack(t *testing.T) {
 	setup := must(sql.Open("mysql", server.DSN()))(t)
 	mustExec(t, setup, "CREATE DATABASE app")
 	_ = setup.Close()
-	ours, plain := openScriptedOn(t, server.DSN()+"app?timeout=5s", taggedRule(t, "ruled", 0))
+	ours, plain := openScriptedOn(t, server.DSN()+"app", taggedRule(t, "ruled", 0))
 	mustExec(t, plain, "CREATE TABLE ruled (id BIGINT PRIMARY KEY, a INT)")
 	st := must(ours.Prepare("INSERT INTO ruled (a) VALUES (?)"))(t)
 	defer st.Close()

@@ -35,7 +35,7 @@ import (
 func browser(t *testing.T) context.Context {
 	t.Helper()
 	testserver.MayStart(t)
-	ctx, end := chromedp.NewContext(t.Context(), chromedp.WithAllocatorOptions(chromedp.NoSandbox))
+	ctx, end := chromedp.NewContext(t.Context(), chromedp.WithAllocatorOptions(chromedp.NoSandbox, chromedp.WSURLReadTimeout(10*time.Minute)))
 	t.Cleanup(end)
 	err := chromedp.Do(ctx)
 	if errors.Is(err, exec.ErrNotFound) {

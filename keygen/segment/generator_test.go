@@ -34,7 +34,7 @@ func TestGenerator_manyGoroutines(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(8))
 	for _, typ := range types {
 		t.Run(typ.name, func(t *testing.T) {
-			g, fakes := newFake(t, typ.typ, typ.props)
+			g, fakes := newFake(t, typ.typ, with(typ.props, map[string]any{"timeout": "1m"}))
 			setAll(fakes, func(f *fake) { f.delay = 100 * time.Microsecond })
 			var keys ledger
 			inParallel(200, func(i int) {

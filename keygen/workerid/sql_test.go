@@ -55,7 +55,7 @@ func TestSQLStore_parameters(t *testing.T) {
 	db := testserver.Database(t)
 	for i, param := range testserver.Params {
 		table := fmt.Sprintf("worker_%d", i)
-		a := workerid.Assign(t, mustSQL(t, withParams(db, param), table), workerid.Config{})
+		a := workerid.Assign(t, mustSQL(t, withParams(db, param), table), patient)
 		for id := range int64(3) {
 			lease := must.Get(a.AcquireWorkerID(t.Context(), 2))(t, param)
 			must.Equal(t, lease.WorkerID(), id, "worker ID", param)
@@ -83,6 +83,9 @@ func withParams(dsn, params string) string {
 	}
 	return dsn + "?" + params
 }
+
+// patient is a configuration with which operations may take as long as a busy server needs.
+var patient = workerid.Config{Lease: time.Hour, Renew: time.Hour / 2}
 
 func mustSQL(t testing.TB, dsn, table string) workerid.Store {
 	t.Helper()
@@ -112,7 +115,7 @@ func TestSQLStore_mayNotCreateTable(t *testing.T) {
 	dsn := testserver.Database(t)
 	c := userOf(t, dsn, "u_", "SELECT, INSERT, UPDATE")
 
-	a := workerid.Assign(t, mustSQL(t, c.FormatDSN(), "shardkey_worker"), workerid.Config{})
+	a := workerid.Assign(t, mustSQL(t, c.FormatDSN(), "shardkey_worker"), patient)
 	_, err := a.AcquireWorkerID(t.Context(), 1023)
 	var table *workerid.TableError
 	if !errors.As(err, &table) || !errors.Is(err, spi.ErrStore) || strings.Contains(err.Error(), "secret-word") {
@@ -143,7 +146,7 @@ func TestSQLStore_mayNotUpdate(t *testing.T) {
 	dsn := testserver.Database(t)
 	c := userOf(t, dsn, "n_", "SELECT, INSERT, CREATE")
 
-	a := workerid.Assign(t, mustSQL(t, c.FormatDSN(), "shardkey_worker"), workerid.Config{})
+	a := workerid.Assign(t, mustSQL(t, c.FormatDSN(), "shardkey_worker"), patient)
 	for range 2 {
 		_, err := a.AcquireWorkerID(t.Context(), 1023)
 		if !errors.As(err, new(*workerid.TableError)) || !errors.Is(err, spi.ErrStore) || !strings.Contains(err.Error(), "GRANT SELECT, INSERT, UPDATE ON") {
@@ -201,7 +204,7 @@ func TestSQLStore_warnings(t *testing.T) {
 			exec(t, c.FormatDSN(), "ALTER TABLE shardkey_worker ENGINE="+tt.engine)
 		}
 		var log must.Log
-		a := workerid.Assign(t, mustSQL(t, c.FormatDSN(), tt.table), workerid.Config{Logger: log.Logger()})
+		a := workerid.Assign(t, mustSQL(t, c.FormatDSN(), tt.table), workerid.Config{Lease: patient.Lease, Renew: patient.Renew, Logger: log.Logger()})
 		must.Get(a.AcquireWorkerID(t.Context(), 1023))(t)
 		have := a.Health().Warnings
 		logged := strings.Count(log.String(), "may not be unique")
@@ -238,7 +241,7 @@ func TestSQLStore_layoutsOfANamespace(t *testing.T) {
 		{[]props{{"epoch": "2020-01-01"}, {"layout": "41-9-13"}}, ""},
 		{[]props{{"epoch": "2020-01-01"}, {"layout": "30-9-13", "tick": "1s"}}, "41-9-13"},
 	} {
-		a := workerid.Assign(t, mustSQL(t, dsn, "shardkey_worker"), workerid.Config{})
+		a := workerid.Assign(t, mustSQL(t, dsn, "shardkey_worker"), patient)
 		var last workerid.Snowflake
 		for _, p := range tt.generators {
 			g := must.Get(workerid.NewSnowflake(a, spi.Host{}, 1, p))(t)
@@ -303,7 +306,7 @@ func tableWith(t *testing.T, old, changed string) string {
 
 func acquire(t *testing.T, dsn string) error {
 	t.Helper()
-	a := workerid.Assign(t, mustSQL(t, dsn, "shardkey_worker"), workerid.Config{})
+	a := workerid.Assign(t, mustSQL(t, dsn, "shardkey_worker"), patient)
 	_, err := a.AcquireWorkerID(t.Context(), 1023)
 	return err
 }
@@ -405,8 +408,7 @@ func TestSQLStore_serverKilledAndBack(t *testing.T) {
 	server := testserver.StartSQL(t)
 	exec(t, server.DSN(), "CREATE DATABASE w")
 	store := mustSQL(t, server.DSN()+"w", "shardkey_worker")
-	// A lease of an hour, so that the test doesn't depend on the server's speed.
-	a := workerid.Assign(t, store, workerid.Config{Lease: 3600e9, Renew: 1800e9})
+	a := workerid.Assign(t, store, patient)
 	l := mustAcquire(t, a, 1023)
 	limit := l.Limit()
 
@@ -439,6 +441,7 @@ func TestTableDDL_isInTheDocs(t *testing.T) {
 // lister returns an assigner as a rule creates it.
 func lister(t *testing.T, typ string, values map[string]any) spi.WorkerIDLister {
 	t.Helper()
+	values["lease"], values["renew"] = patient.Lease.String(), patient.Renew.String()
 	return must.Get(build(t, typ, spi.Host{}, values))(t).(spi.WorkerIDLister)
 }
 

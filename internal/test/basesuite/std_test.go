@@ -42,7 +42,7 @@ func TestStandardSuite(t *testing.T) {
 		t.Skip("-short: it builds the standard library's tests")
 	}
 	binary := buildStandard(t)
-	plain := runSuite(t, binary, nil)
+	plain := runSuite(t, binary, nil, nil)
 	skips := 0
 	if must.Race() {
 		skips = 1 // this test counts allocations
@@ -50,7 +50,7 @@ func TestStandardSuite(t *testing.T) {
 	if len(plain.passed)+skips != wantStandard || len(plain.skipped) != skips {
 		t.Errorf("database/sql alone, %s\nhave: %d passed, skipped %v\nwant: %d", runtime.Version(), len(plain.passed), plain.skipped, wantStandard)
 	}
-	ours := runSuite(t, binary, nil, "BASESUITE_WRAP=1")
+	ours := runSuite(t, binary, nil, nil, "BASESUITE_WRAP=1")
 	must.EqualSlices(t, ours.passed, plain.passed, "passed")
 }
 

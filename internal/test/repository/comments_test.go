@@ -77,6 +77,6 @@ const namesElsewhere = `
 AddPreparedStmt BaseTime ChronoUnits CreateBulk DefaultUidGenerator ErrInsertDiffSuffix GitHub
 IdGeneratorOptions IdWorker KiB LocalDateTime MaxScale OpenTelemetry ProxySQL RegisterTLSConfig
 SegmentIDGenImpl SnowflakeIDGenImpl SnowflakeKeyGenerateAlgorithm SnowflakeZookeeperHolder
-StripPrefix TaurusDB TestInsert TestName YitIdHelper maxSessionTimeout mysqlRows newConsul
+StripPrefix TaurusDB TestInsert TestName YitIdHelper mysqlRows newConsul
 orderId parseBoolean readLengthEncodedString sqlOrArgs toUpperCase updateMaxId
 updateSegmentFromDb zookeeperProgrammers`

@@ -344,7 +344,8 @@ func testLeases(t testing.TB, n Namespace) {
 
 func (n Namespace) assigner(t testing.TB) spi.WorkerIDAssigner {
 	t.Helper()
-	props, err := spi.NewProps(nil, spi.Host{Logger: slog.New(slog.DiscardHandler)})
+	patient := map[string]any{"lease": "1h", "renew": "30m"} // a busy store may take as long for an operation
+	props, err := spi.NewProps(patient, spi.Host{Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
