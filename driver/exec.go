@@ -103,19 +103,18 @@ var unasked = &facts.Column{Type: columntype.Parse("")}
 
 // keysOfRows makes the keys for rows of values.
 func (p *plan) keysOfRows(ctx context.Context, x *call) (sent outcome.Sent, err error) {
-	s := &x.session
+	s, keys := &x.session, &sent.Keys
 	column, err := s.KeyColumn(ctx, p.filler.Insert)
 	if err != nil {
 		return sent, err
 	}
-	keys, column, err := p.filler.Fill(ctx, s, column, x.args, &x.key, x.out == nil)
-	if err != nil {
+	if column, err = p.filler.Fill(ctx, s, column, x.args, keys, &x.key, x.out == nil); err != nil {
 		return sent, err
 	}
-	sent = p.sent(x, column, &keys)
+	p.describeSent(x, column, &sent)
 	sent.Plain = p.single && column.Plain && len(keys.Ints) == 1 && keys.Ints[0] >= 0
 	if n := keys.Len(); n > 0 && p.rules.keyHook != nil {
-		if err := p.rules.callKeyHook(ctx, p.table.Rule, n, &keys); err != nil {
+		if err := p.rules.callKeyHook(ctx, p.table.Rule, n, keys); err != nil {
 			return sent, err
 		}
 	}
@@ -123,15 +122,17 @@ func (p *plan) keysOfRows(ctx context.Context, x *call) (sent outcome.Sent, err 
 }
 
 // noKeys makes none, for an INSERT that the server refuses.
-func (p *plan) noKeys(ctx context.Context, x *call) (outcome.Sent, error) {
-	return p.sent(x, unasked, new(rewrite.Keys)), p.ready(ctx, x, unasked)
+func (p *plan) noKeys(ctx context.Context, x *call) (sent outcome.Sent, err error) {
+	p.describeSent(x, unasked, &sent)
+	return sent, p.ready(ctx, x, unasked)
 }
 
-// sent describes what is sent. LAST_INSERT_ID(key) is unsigned, so it isn't written for a negative key,
-// nor if a trigger would read it too early.
-func (p *plan) sent(x *call, column *facts.Column, keys *rewrite.Keys) outcome.Sent {
-	keys.Unreported = p.Insert.ReportsFirstKey && (column.ReadsLastID || outcome.InsertID(keys.At(0)) < 0)
-	return outcome.Sent{Insert: p.filler.Insert, Column: column, Keys: *keys, CallsFunctions: p.callsFunctions, WantsKeys: x.out != nil}
+// describeSent completes what is sent, which has its keys. LAST_INSERT_ID(key) is unsigned, so it isn't
+// written for a negative key, nor if a trigger would read it too early.
+func (p *plan) describeSent(x *call, column *facts.Column, sent *outcome.Sent) {
+	sent.Insert, sent.Column = p.filler.Insert, column
+	sent.Keys.Unreported = sent.ReportsFirstKey && (column.ReadsLastID || outcome.InsertID(sent.Keys.At(0)) < 0)
+	sent.CallsFunctions, sent.WantsKeys = p.callsFunctions, x.out != nil
 }
 
 // ready prepares the session for a statement that may read or change LAST_INSERT_ID().

@@ -25,7 +25,7 @@ import (
 
 // keysOfQuery counts the rows of the query and makes their keys.
 func (p *plan) keysOfQuery(ctx context.Context, x *call) (sent outcome.Sent, err error) {
-	s := &x.session
+	s, keys := &x.session, &sent.Keys
 	column, err := s.KeyColumn(ctx, p.filler.Insert)
 	if err != nil {
 		return sent, err
@@ -37,20 +37,20 @@ func (p *plan) keysOfQuery(ctx context.Context, x *call) (sent outcome.Sent, err
 	}
 	n, err := p.countRows(ctx, x)
 	if err != nil {
-		sent = p.sent(x, column, &rewrite.Keys{Counted: 1})
+		keys.Counted = 1
+		p.describeSent(x, column, &sent)
 		return sent, &uncountedError{err}
 	}
-	keys, column, err := p.filler.FillQuery(ctx, s, column, n, x.out == nil)
+	column, err = p.filler.FillQuery(ctx, s, column, n, keys, x.out == nil)
 	if err == nil && p.rules.keyHook != nil {
-		err = p.rules.callKeyHook(ctx, p.table.Rule, n, &keys)
+		err = p.rules.callKeyHook(ctx, p.table.Rule, n, keys)
 	}
 	if err != nil {
 		return sent, err
 	}
-	keys.Counted = max(n, 1)
-	keys.LastInsertID, err = lastBetween(ctx, s, &keys)
-	sent = p.sent(x, column, &keys)
-	sent.Counted = n
+	sent.Counted, keys.Counted = n, max(n, 1)
+	keys.LastInsertID, err = lastBetween(ctx, s, keys)
+	p.describeSent(x, column, &sent)
 	return sent, err
 }
 
@@ -65,7 +65,8 @@ func (p *plan) keysInQuery(ctx context.Context, x *call) (sent outcome.Sent, err
 	if err = x.session.AskCacheLimit(ctx); err == nil {
 		err = x.session.SyncLastID(ctx) // it may read LAST_INSERT_ID()
 	}
-	return p.sent(x, column, new(rewrite.Keys)), err
+	p.describeSent(x, column, &sent)
+	return sent, err
 }
 
 // countRows returns the number of the query's rows.
@@ -165,10 +166,12 @@ func lastBetween(ctx context.Context, s *session.Session, keys *rewrite.Keys) (u
 
 // rangeOf returns the smallest and the largest key. ok is false if they aren't integers.
 func rangeOf(keys *rewrite.Keys) (low, high uint64, ok bool) {
+	if keys.Ints == nil {
+		return 0, 0, false
+	}
 	low = math.MaxUint64
-	for i := range keys.Len() {
-		id := uint64(outcome.InsertID(keys.At(i)))
-		low, high = min(low, id), max(high, id)
+	for _, key := range keys.Ints {
+		low, high = min(low, uint64(key)), max(high, uint64(key))
 	}
 	return low, high, low > 0
 }

@@ -96,33 +96,31 @@ type rows struct {
 // Fill makes the keys for the rows of values. column is what is known of the key column; Fill returns
 // what is known then. Integer keys may use the array one. alone: the caller sees only the first key.
 func (f *Filler) Fill(
-	ctx context.Context, s Session, column *facts.Column, args []driver.NamedValue, one *[1]int64, alone bool,
-) (keys rewrite.Keys, known *facts.Column, err error) {
+	ctx context.Context, s Session, column *facts.Column, args []driver.NamedValue, keys *rewrite.Keys, one *[1]int64, alone bool,
+) (known *facts.Column, err error) {
 	if f.checks == nil && f.find == nil {
-		keys, err = f.generate(ctx, len(f.Insert.Rows), one)
+		err = f.generate(ctx, len(f.Insert.Rows), keys, one)
 	} else {
 		r := &rows{Filler: f, session: s, column: column, args: args, n: len(f.Insert.Rows)}
-		keys, err = r.make(ctx, one)
+		*keys, err = r.make(ctx, one)
 	}
 	if err != nil || keys.Len() == 0 {
-		return keys, column, err
+		return column, err
 	}
-	known, err = f.accept(ctx, s, column, &keys, keys.Len(), alone)
-	return keys, known, err
+	return f.accept(ctx, s, column, keys, keys.Len(), alone)
 }
 
 // FillQuery makes the keys for the n rows that a query had, and more for rows that it has by now.
 func (f *Filler) FillQuery(
-	ctx context.Context, s Session, column *facts.Column, n int, alone bool,
-) (keys rewrite.Keys, known *facts.Column, err error) {
+	ctx context.Context, s Session, column *facts.Column, n int, keys *rewrite.Keys, alone bool,
+) (known *facts.Column, err error) {
 	const least, share = 16, 8
 	var one [1]int64
 	of := max(n, 1) // an aggregate evaluates the key even if HAVING drops its row
-	if keys, err = f.generate(ctx, of+least+of/share, &one); err != nil {
-		return keys, column, err
+	if err = f.generate(ctx, of+least+of/share, keys, &one); err != nil {
+		return column, err
 	}
-	known, err = f.accept(ctx, s, column, &keys, n, alone)
-	return keys, known, err
+	return f.accept(ctx, s, column, keys, n, alone)
 }
 
 // Check returns the error with which all executions are refused, whatever the arguments are. They are
@@ -149,7 +147,9 @@ func (r *rows) decide(ctx context.Context) (maker, error) {
 	case r.find != nil:
 		return r.find(r, ctx)
 	}
-	return func(ctx context.Context, one *[1]int64) (rewrite.Keys, error) { return r.generate(ctx, r.n, one) }, nil
+	return func(ctx context.Context, one *[1]int64) (keys rewrite.Keys, err error) {
+		return keys, r.generate(ctx, r.n, &keys, one)
+	}, nil
 }
 
 func (r *rows) make(ctx context.Context, one *[1]int64) (keys rewrite.Keys, err error) {
@@ -202,11 +202,12 @@ func SetKeyColumn(t *rewrite.Table, column *facts.Column) error {
 }
 
 // generate makes n keys, independent of the rows' values. If n is 1, it uses the array one.
-func (f *Filler) generate(ctx context.Context, n int, one *[1]int64) (rewrite.Keys, error) {
+func (f *Filler) generate(ctx context.Context, n int, keys *rewrite.Keys, one *[1]int64) (err error) {
 	if f.Actual != nil && f.Actual.belongs != nil && f.Table.ints != nil {
-		return f.Actual.generate(ctx, n, one)
+		*keys, err = f.Actual.generate(ctx, n, one)
+		return err
 	}
-	return f.Table.generate(ctx, n, one)
+	return f.Table.generate(ctx, n, keys, one)
 }
 
 // accept counts the keys of one statement, of which the first n are for rows, and checks that the table

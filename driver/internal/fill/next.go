@@ -20,7 +20,7 @@ func (t *Table) Next(ctx context.Context, name string, a *ActualTable, n int, va
 	case len(values) > 0:
 		err = NoKeys(name, "its keys have no shard bits; pass no values", nil)
 	default:
-		made, err = (&Filler{Table: t, Actual: a}).generate(ctx, n, &one)
+		err = (&Filler{Table: t, Actual: a}).generate(ctx, n, &made, &one)
 	}
 	if err != nil {
 		return nil, err

@@ -62,19 +62,19 @@ func (t *Table) Refusal() error {
 
 // generate generates n keys in one call. If n is 1, it uses the array one, which saves an
 // allocation.
-func (t *Table) generate(ctx context.Context, n int, one *[1]int64) (keys rewrite.Keys, err error) {
+func (t *Table) generate(ctx context.Context, n int, keys *rewrite.Keys, one *[1]int64) (err error) {
 	if t.Unlisted != nil {
-		return keys, t.Refusal()
+		return t.Refusal()
 	}
 	defer t.generated(t.Counts.start(), &err)
 	if t.ints == nil {
 		keys.Values, err = t.makeValues(ctx, n)
-		return keys, err
+		return err
 	}
 	if keys.Ints = one[:]; n > 1 {
 		keys.Ints = make([]int64, n)
 	}
-	return keys, t.makeInts(ctx, keys.Ints)
+	return t.makeInts(ctx, keys.Ints)
 }
 
 // makeInts generates int64 keys.
