@@ -25,7 +25,9 @@ type recentQuery struct {
 	sqltoken.Query
 	plan   *plan // nil for a query that need not be parsed, under any rule
 	passes bool  // neither parsed nor about LAST_INSERT_ID(); a session that is settled has nothing to do
-	uses   uint8 // the number of executions so far, up to 3
+	// commented: comments may surround the query, which has a plan.
+	commented bool
+	uses      uint8 // the number of executions so far, up to 3
 }
 
 // isFree reports whether a query neither reads nor changes the session, under any rule.
@@ -64,7 +66,7 @@ func (recent *recentQueries) findCommented(query string) (*recentQuery, comments
 	start, before := sqltoken.CommentsEnd(query)
 	for i := range recent.all {
 		q := &recent.all[i]
-		if q.plan == nil || !q.plan.key.commented || !strings.HasPrefix(query[start:], q.Text) {
+		if !q.commented || !strings.HasPrefix(query[start:], q.Text) {
 			continue
 		}
 		behind := query[start+len(q.Text):]
@@ -87,7 +89,7 @@ func (recent *recentQueries) add(of sqltoken.Query, p *plan) *sqltoken.Query {
 		*q = recentQuery{Query: of, uses: 1, passes: of.Class == sqltoken.ClassPass && !of.SetsLastInsertID()}
 		recent.next++
 	}
-	q.plan = p
+	q.plan, q.commented = p, p != nil && p.key.commented
 	return &q.Query
 }
 

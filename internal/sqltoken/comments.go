@@ -34,28 +34,45 @@ func mayEndInComment(text string) bool {
 // CommentsEnd returns the position behind the blanks and plain comments at the beginning of a text, and
 // whether there is a comment.
 func CommentsEnd(text string) (pos int, commented bool) {
-	for ; ; commented = true {
-		for pos < len(text) && IsBlank(text[pos]) {
+	for pos < len(text) {
+		c := text[pos]
+		if IsBlank(c) {
 			pos++
+			continue
 		}
-		rest := text[pos:]
-		switch {
-		case isPlainComment(rest):
-			size := strings.Index(rest[2:], "*/")
-			if size < 0 {
-				return pos, commented // unterminated
-			}
-			pos += size + len("/**/")
-		case beginsLine(rest):
-			size := strings.IndexByte(rest, '\n')
-			if size < 0 {
-				return len(text), true
-			}
-			pos += size + 1
-		default:
-			return pos, commented
+		if !IsComment(c) {
+			break
 		}
+		size := commentSize(text[pos:])
+		if size == 0 {
+			break
+		}
+		pos, commented = pos+size, true
 	}
+	return pos, commented
+}
+
+// commentSize returns the size of the plain comment that a text begins with, 0 if it begins with none, or
+// if the comment isn't terminated.
+func commentSize(text string) int {
+	switch {
+	case isPlainComment(text):
+		for at := len("/*/"); at < len(text); at++ {
+			slash := strings.IndexByte(text[at:], '/')
+			if slash < 0 {
+				return 0
+			}
+			if at += slash; text[at-1] == '*' {
+				return at + 1
+			}
+		}
+	case beginsLine(text):
+		if size := strings.IndexByte(text, '\n'); size >= 0 {
+			return size + 1
+		}
+		return len(text)
+	}
+	return 0
 }
 
 // isPlainComment reports whether a text begins with a comment that is neither a hint nor executable.
