@@ -96,7 +96,7 @@ func (c *conn) runOne(
 	next, err := c.retry(ctx, func() (p *plan, next followUp, err error) {
 		of, use, err := c.planOrPass(ctx, query, rows)
 		split := false
-		if !ofSeveral {
+		if !ofSeveral && (err != nil || of.plan.mayBeSeveral()) {
 			split, err = c.splits(ctx, of.plan, err)
 		}
 		switch {
@@ -113,7 +113,7 @@ func (c *conn) runOne(
 		if !ofSeveral {
 			request.How = base.Directly
 		}
-		r, err = c.pass(ctx, request, use)
+		r, err = c.pass(ctx, &request, &use)
 		return nil, passed, err
 	})
 	if err != nil && next != passed {
@@ -123,7 +123,7 @@ func (c *conn) runOne(
 }
 
 // pass sends a statement that shardkey passes through.
-func (c *conn) pass(ctx context.Context, request base.Request, use session.Use) (base.Reply, error) {
+func (c *conn) pass(ctx context.Context, request *base.Request, use *session.Use) (base.Reply, error) {
 	r, err := c.base.Do(ctx, request)
 	c.session.AfterPass(ctx, use, request.Args, r.Result, err)
 	return r, err
@@ -134,7 +134,7 @@ func (c *conn) pass(ctx context.Context, request base.Request, use session.Use) 
 // injects. A comment behind the last semicolon isn't one.
 func (c *conn) splits(ctx context.Context, p *plan, err error) (bool, error) {
 	if !errors.Is(err, rewrite.ErrSeveralStatements) {
-		return p != nil && p.hasTail && !c.session.Client().Single, err
+		return p.mayBeSeveral() && !c.session.Client().Single, err
 	}
 	several, askErr := c.session.Several(ctx)
 	return several, cmp.Or(askErr, err)
@@ -150,7 +150,7 @@ func (c *conn) planOrPass(ctx context.Context, query string, rows bool) (p plann
 	if p, err = c.planFor(ctx, query, q); err != nil || p.plan.fills() {
 		return p, use, err
 	}
-	use, err = c.session.BeforePass(ctx, *p.query, p.plan.given(), rows)
+	use, err = c.session.BeforePass(ctx, p.query, p.plan.given(), rows)
 	return p, use, err
 }
 

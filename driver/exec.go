@@ -78,7 +78,7 @@ func (p *plan) execUnbound(ctx context.Context, x *call) (base.Reply, error) {
 	case x.stmt != nil:
 		return base.Reply{}, base.ArgCountError(p.NumArgs, len(x.args))
 	case len(x.args) == 0: // the server reports a syntax error
-		return x.base.Do(ctx, base.Request{Text: x.comments.around(p.key.text), Rows: x.rows})
+		return x.base.Do(ctx, &base.Request{Text: x.comments.around(p.key.text), Rows: x.rows})
 	}
 	return base.Reply{}, driver.ErrSkip
 }
@@ -211,13 +211,13 @@ func (c *conn) argument(key any) (driver.NamedValue, error) {
 // do sends the statement.
 func (x *call) do(ctx context.Context, request *base.Request, sent *outcome.Sent) (r base.Reply, err error) {
 	if !x.logs(ctx) {
-		r, err = x.base.Do(ctx, *request)
+		r, err = x.base.Do(ctx, request)
 	} else {
 		start := time.Now()
-		r, err = x.base.Do(ctx, *request)
+		r, err = x.base.Do(ctx, request)
 		x.plan.logSent(ctx, request, sent, time.Since(start), err)
 	}
-	x.executed = x.executed || !errors.Is(err, driver.ErrBadConn)
+	x.executed = x.executed || err == nil || !errors.Is(err, driver.ErrBadConn)
 	const most = 4096
 	if x.copied && x.overMySQL && cap(request.Args) <= most {
 		clear(request.Args)

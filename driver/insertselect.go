@@ -81,7 +81,7 @@ func (p *plan) countRows(ctx context.Context, x *call) (n int, err error) {
 		r.How = p.how
 	}
 	x.session.LogOwn(ctx, p.count)
-	counted, err := x.base.Do(ctx, r)
+	counted, err := x.base.Do(ctx, &r)
 	if err == nil {
 		err = x.base.ReadRows(counted.Rows, func(row []driver.Value) {
 			if len(row) == 1 {

@@ -62,6 +62,9 @@ type plan struct {
 // be nil.
 func (p *plan) fills() bool { return p != nil && p.Insert != nil }
 
+// mayBeSeveral reports whether other statements may follow. p may be nil.
+func (p *plan) mayBeSeveral() bool { return p != nil && p.hasTail }
+
 // isInvalid reports whether the server will refuse the statement.
 func (p *plan) isInvalid() bool { return p.Insert != nil && p.Insert.Invalid }
 

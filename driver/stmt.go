@@ -248,7 +248,7 @@ func (s *stmt) ready(ctx context.Context, rows bool) (use session.Use, err error
 	if s.plan.fills() {
 		return use, nil
 	}
-	return s.conn.session.BeforePass(ctx, s.query, s.plan.given(), rows)
+	return s.conn.session.BeforePass(ctx, &s.query, s.plan.given(), rows)
 }
 
 // hasMoved reports whether the session has changed since an INSERT was prepared.
@@ -268,7 +268,7 @@ func (s *stmt) run(ctx context.Context, args []driver.NamedValue, rows bool) (r 
 	out := keysOf(ctx)
 	out.reset()
 	if s.free && !s.conn.session.PendingTransaction() {
-		return s.conn.base.Do(ctx, base.Request{Stmt: &s.base, Args: args, Rows: rows})
+		return s.conn.base.Do(ctx, &base.Request{Stmt: &s.base, Args: args, Rows: rows})
 	}
 	s.conn.executed = false
 	again := false
@@ -284,7 +284,7 @@ func (s *stmt) run(ctx context.Context, args []driver.NamedValue, rows bool) (r 
 			}
 		}
 		if !s.plan.fills() {
-			r, err = s.conn.pass(ctx, base.Request{Stmt: &s.base, Args: args, Rows: rows}, use)
+			r, err = s.conn.pass(ctx, &base.Request{Stmt: &s.base, Args: args, Rows: rows}, &use)
 			return nil, passed, err
 		}
 		if r, next, err = s.conn.exec(ctx, planned{plan: s.plan, comments: s.comments}, s, args, out, rows); err != nil {

@@ -334,8 +334,8 @@ func TestPrepared_argumentCount(t *testing.T) {
 		c, _ := fake.Connect(context.Background())
 		b := must(base.New(c, nil))(t)
 		args := base.Named([]driver.Value{int64(1), int64(2), int64(3)})
-		_, err := b.Do(context.Background(), base.Request{Text: "UPDATE t SET a = ?, b = ?", Args: args, User: 2})
-		_, err2 := b.Do(context.Background(), base.Request{Text: "SELECT ?, ?", Args: args, User: 2, Rows: true})
+		_, err := b.Do(context.Background(), &base.Request{Text: "UPDATE t SET a = ?, b = ?", Args: args, User: 2})
+		_, err2 := b.Do(context.Background(), &base.Request{Text: "SELECT ?, ?", Args: args, User: 2, Rows: true})
 		if kind != fakedb.Skipping { // the others leave it to the server
 			if err != nil || err2 != nil {
 				t.Errorf("%s: %v, %v", kind, err, err2)
@@ -389,7 +389,7 @@ func TestPrepared_rowsAreAsBare(t *testing.T) {
 	}
 	c, _ := fake.Connect(context.Background())
 	b := must(base.New(c, nil))(t)
-	r, err := b.Do(context.Background(), base.Request{Text: "SELECT ?", Args: base.Named([]driver.Value{int64(1)}), User: 1, Rows: true})
+	r, err := b.Do(context.Background(), &base.Request{Text: "SELECT ?", Args: base.Named([]driver.Value{int64(1)}), User: 1, Rows: true})
 	if err != nil || fake.Stmts != 1 {
 		t.Fatalf("have: %v, %d statements\nwant: one", err, fake.Stmts)
 	}

@@ -246,7 +246,7 @@ func (c *Conn) sendCached(ctx context.Context, r *Request) (reply Reply, err err
 	if once.How = Prepared; k.cache.always || k.interpolates {
 		once.How = AsDriver
 	}
-	reply, err = c.Do(ctx, once)
+	reply, err = c.Do(ctx, &once)
 	k.refused = k.refused && err == nil // otherwise the query itself is wrong
 	return reply, err
 }

@@ -107,7 +107,7 @@ func TestReadRows_shortRow(t *testing.T) {
 			conn := must.Get(db.Conn(t.Context()))(t)
 			err := conn.Raw(func(raw any) error {
 				c := must.Get(New(raw.(driver.Conn), nil))(t)
-				r, err := c.Do(ctx, Request{Text: query, Rows: true})
+				r, err := c.Do(ctx, &Request{Text: query, Rows: true})
 				must.Do(t, err)
 				read := 0
 				err = c.ReadRows(r.Rows, func([]driver.Value) { read++ })

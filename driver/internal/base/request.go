@@ -58,18 +58,18 @@ type Reply struct {
 }
 
 // Do executes a statement.
-func (c *Conn) Do(ctx context.Context, r Request) (Reply, error) {
+func (c *Conn) Do(ctx context.Context, r *Request) (Reply, error) {
 	switch {
 	case r.Stmt != nil:
-		return r.Stmt.send(ctx, &r)
+		return r.Stmt.send(ctx, r)
 	case r.How.Caches():
-		return c.sendCached(ctx, &r)
+		return c.sendCached(ctx, r)
 	case r.How == Prepared:
-		return c.sendPrepared(ctx, &r)
+		return c.sendPrepared(ctx, r)
 	}
-	reply, err := c.sendText(ctx, &r)
+	reply, err := c.sendText(ctx, r)
 	if err == driver.ErrSkip && r.How == AsDriver {
-		return c.sendPrepared(ctx, &r)
+		return c.sendPrepared(ctx, r)
 	}
 	return reply, err
 }

@@ -17,7 +17,7 @@ type changes struct {
 }
 
 // changesOf returns the facts that executing a query may change. mode and charset are the session's.
-func changesOf(q sqltoken.Query, mode sqltoken.Mode, charset sqltoken.Charset) changes {
+func changesOf(q *sqltoken.Query, mode sqltoken.Mode, charset sqltoken.Charset) changes {
 	switch {
 	case q.Class == sqltoken.ClassPass, q.IsOneInsert():
 		return changes{}
@@ -97,7 +97,7 @@ func lastOfEach(statements []string) []string {
 }
 
 // mayChangeTransaction reports whether a query may set the characteristics of the next transaction.
-func mayChangeTransaction(q sqltoken.Query) bool {
+func mayChangeTransaction(q *sqltoken.Query) bool {
 	return (q.Class == sqltoken.ClassSet || q.Class == sqltoken.ClassSeveral) && q.Has(sqltoken.WordTransaction)
 }
 

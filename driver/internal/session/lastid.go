@@ -109,7 +109,7 @@ type Use struct {
 
 // useOf returns how a statement that is passed through may use the session, as far as it matters
 // now.
-func (s *Session) useOf(q sqltoken.Query, given *Given, rows bool) (u Use) {
+func (s *Session) useOf(q *sqltoken.Query, given *Given, rows bool) (u Use) {
 	if !s.lastID.Known() {
 		return u // the server's value is right and doesn't change
 	}
@@ -130,7 +130,7 @@ func (s *Session) useOf(q sqltoken.Query, given *Given, rows bool) (u Use) {
 // LAST_INSERT_ID() for a statement that may read it, and forgets facts that the statement may
 // change. The values of a statement that inserts are in given, nil if unknown. rows reports whether
 // the caller reads rows.
-func (s *Session) BeforePass(ctx context.Context, q sqltoken.Query, given *Given, rows bool) (Use, error) {
+func (s *Session) BeforePass(ctx context.Context, q *sqltoken.Query, given *Given, rows bool) (Use, error) {
 	alters := s.forget(ctx, q)
 	u := s.useOf(q, given, rows)
 	u.alters = alters
@@ -145,7 +145,7 @@ func (s *Session) BeforePass(ctx context.Context, q sqltoken.Query, given *Given
 
 // AfterPass updates the session after a statement that was passed through. res is its result, nil
 // if the caller reads rows.
-func (s *Session) AfterPass(ctx context.Context, u Use, args []driver.NamedValue, res driver.Result, err error) {
+func (s *Session) AfterPass(ctx context.Context, u *Use, args []driver.NamedValue, res driver.Result, err error) {
 	if u.alters {
 		s.tables.ForgetShared() // a session may have asked before the statement altered the table
 	}

@@ -104,13 +104,13 @@ func (s *Session) Settled() bool { return s.lastID.Synced() && s.transaction == 
 
 // forget forgets the facts that a statement may change. It reports whether the statement may alter
 // tables that other sessions use.
-func (s *Session) forget(ctx context.Context, q sqltoken.Query) (alters bool) {
+func (s *Session) forget(ctx context.Context, q *sqltoken.Query) (alters bool) {
 	c := changesOf(q, s.mode, s.charset)
 	if c == (changes{}) {
 		return false
 	}
 	if c.Reading || c.Database || c.Variables && q.Has(sqltoken.WordCollation) {
-		s.leaveOrigin(ctx, q)
+		s.leaveOrigin(ctx, *q)
 	}
 	reading := c
 	if reading.Columns = false; reading != (changes{}) {
@@ -123,7 +123,7 @@ func (s *Session) forget(ctx context.Context, q sqltoken.Query) (alters bool) {
 	if c.Database {
 		s.databaseKnown = false
 	}
-	return c.Columns && s.forgetTables(q)
+	return c.Columns && s.forgetTables(*q)
 }
 
 // Mode returns the session's sql_mode and character set. It queries them once. If the server

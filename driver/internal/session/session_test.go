@@ -51,7 +51,7 @@ func TestSession_mode(t *testing.T) {
 	}
 	pass := func(query string) {
 		t.Helper()
-		must.Get(s.BeforePass(t.Context(), sqltoken.Scan(query, true), nil, false))(t)
+		must.Get(s.BeforePass(t.Context(), new(sqltoken.Scan(query, true)), nil, false))(t)
 	}
 	for _, c := range []struct {
 		query string
@@ -85,7 +85,7 @@ func TestSession_tableNames(t *testing.T) {
 		want     bool
 	}{{"app", true}, {"other", false}} {
 		replies["SELECT DATABASE()"] = []driver.Value{c.database}
-		if _, err := s.BeforePass(t.Context(), sqltoken.Scan("USE x", true), nil, false); err != nil {
+		if _, err := s.BeforePass(t.Context(), new(sqltoken.Scan("USE x", true)), nil, false); err != nil {
 			t.Error(err)
 		}
 		must.Equal(t, must.Get(s.Names(t.Context(), plain))(t), c.want, "in", c.database)
@@ -102,8 +102,8 @@ func TestSession_tableNames(t *testing.T) {
 func TestSession_transactionSetAgain(t *testing.T) {
 	const set = "SET TRANSACTION READ ONLY"
 	s, conn := newScripted(t, nil, new(Cache))
-	use := must.Get(s.BeforePass(t.Context(), sqltoken.Scan(set, true), nil, false))(t)
-	s.AfterPass(t.Context(), use, nil, nil, nil)
+	use := must.Get(s.BeforePass(t.Context(), new(sqltoken.Scan(set, true)), nil, false))(t)
+	s.AfterPass(t.Context(), &use, nil, nil, nil)
 	if !s.PendingTransaction() || s.Settled() {
 		t.Error("have: nothing is pending")
 	}
@@ -125,7 +125,7 @@ func TestSession_ownTables(t *testing.T) {
 		t.Error("have: another entry\nwant: a shared one")
 	}
 	const query = "CREATE TEMPORARY TABLE t (id INT)"
-	must.Get(first.BeforePass(t.Context(), sqltoken.Scan(query, true), nil, false))(t)
+	must.Get(first.BeforePass(t.Context(), new(sqltoken.Scan(query, true)), nil, false))(t)
 	if first.entry(of) == shared || second.entry(of) != shared {
 		t.Error("have: the session's own table is shared")
 	}
@@ -149,13 +149,13 @@ func TestSession_forgottenByOthers(t *testing.T) {
 			learner.Begin("app")
 			if ddl {
 				const query = "CREATE TEMPORARY TABLE x (a INT)"
-				must.Get(learner.BeforePass(t.Context(), sqltoken.Scan(query, true), nil, false))(t)
+				must.Get(learner.BeforePass(t.Context(), new(sqltoken.Scan(query, true)), nil, false))(t)
 			}
 			known := must.Get(learner.Facts(t.Context(), "", "t"))(t)
 			other, _ := newScripted(t, nil, cache)
-			use := must.Get(other.BeforePass(t.Context(), sqltoken.Scan(c.query, true), nil, false))(t)
+			use := must.Get(other.BeforePass(t.Context(), new(sqltoken.Scan(c.query, true)), nil, false))(t)
 			again := must.Get(learner.Facts(t.Context(), "", "t"))(t)
-			other.AfterPass(t.Context(), use, nil, nil, nil)
+			other.AfterPass(t.Context(), &use, nil, nil, nil)
 			after := must.Get(learner.Facts(t.Context(), "", "t"))(t)
 			if (again != known) != c.ends || (after != again) != c.ends {
 				t.Errorf("%s\nhave: asked again %v, %v: %q\nwant: %v", c.query, again != known, after != again, conn.Calls, c.ends)
@@ -262,7 +262,7 @@ func TestChanges_session(t *testing.T) {
 		"LOAD DATA INFILE 'x' INTO TABLE t":                             {},
 		"BEGIN NOT ATOMIC EXECUTE p; INSERT INTO t (a) VALUES (1); END": all,
 	} {
-		must.Equal(t, changesOf(sqltoken.Scan(text, true), 0, sqltoken.UTF8), want, text)
+		must.Equal(t, changesOf(new(sqltoken.Scan(text, true)), 0, sqltoken.UTF8), want, text)
 	}
 }
 
@@ -303,6 +303,6 @@ func TestNextTransaction_statements(t *testing.T) {
 		"SELECT 1; SET TRANSACTION READ ONLY": true, "SELECT 'TRANSACTION'": false, "START TRANSACTION": false, "CALL transaction()": false,
 		"SELECT 1; SELECT 2": false,
 	} {
-		must.Equal(t, mayChangeTransaction(sqltoken.Scan(text, true)), want, text)
+		must.Equal(t, mayChangeTransaction(new(sqltoken.Scan(text, true))), want, text)
 	}
 }

@@ -29,7 +29,7 @@ func (s *Session) ask(ctx context.Context, query string) (driver.Rows, error) {
 // do sends a statement that the program hasn't written.
 func (s *Session) do(ctx context.Context, r base.Request) (base.Reply, error) {
 	s.LogOwn(ctx, r.Text)
-	return s.Base.Do(ctx, r)
+	return s.Base.Do(ctx, &r)
 }
 
 // LogOwn logs a statement that the program hasn't written, before it is sent.
