@@ -159,6 +159,10 @@ var differences = []documented{
 		name: "READ ONLY", on: testserver.MySQL, class: "a view without tables between SET TRANSACTION and an INSERT", ddl: []string{views[0].create()},
 		steps: []step{q("SET TRANSACTION READ ONLY"), q("SELECT l > 0 FROM vl"), q("INSERT INTO t (a) VALUES (1)")}, field: "error",
 	},
+	{
+		name: "EXCEPT of an argument", on: testserver.MySQL, class: "a UNION of an argument and text",
+		steps: []step{q("INSERT INTO t (s, u) SELECT CAST(a AS CHAR), a FROM src EXCEPT SELECT ?, a FROM src", 4)}, field: "error",
+	},
 	{name: "empty statement", params: "multiStatements=true", steps: []step{q("INSERT INTO t (a) VALUES (1);; INSERT INTO t (a) VALUES (2)")}, field: "error"},
 	{
 		name: "columns of a query", class: "columns of a query that is in another one, in ON DUPLICATE KEY UPDATE",
@@ -179,6 +183,10 @@ var differences = []documented{
 	{
 		name: "order by a literal", on: testserver.MySQL, class: "as in a common table expression",
 		steps: []step{q("INSERT INTO t (a, u) WITH c AS (SELECT 13, a FROM src ORDER BY 1) SELECT * FROM c")}, field: "error",
+	},
+	{
+		name: "bits of a query in another", on: testserver.MySQL, class: "as in a common table expression", ddl: []string{"CREATE TABLE bits (bit8 BIT(8))"},
+		steps: []step{q("INSERT INTO t (a, u) SELECT DISTINCT bit8, 1 FROM (SELECT * FROM bits) x LIMIT 5")}, field: "error",
 	},
 	{
 		name: "two columns of one name", on: testserver.MariaDB, class: "a query whose columns have one name twice",

@@ -87,7 +87,7 @@ var knownInsertIDs = []known{
 	{"a view, or a temporary table that hides another", func(w *world, d *difference) bool {
 		text := d.texts()
 		reported := slices.Contains([]string{"LastInsertId", "LAST_INSERT_ID()", "read"}, d.field) || d.isTable("child", "free", "log")
-		used := w.kind == view && d.isTable("t") && d.has("id = LAST_INSERT_ID()")
+		used := w.kind == view && (d.isTable("t") || d.field == "rows") && d.has("id = LAST_INSERT_ID()")
 		return (w.kind == view || hides.MatchString(text)) && severalOrTold.MatchString(text) && (reported && d.onlyIDsDiffer() || used)
 	}},
 	{"upsert of an existing row of a system-versioned table", func(w *world, d *difference) bool {
@@ -165,10 +165,18 @@ var knownSelects = []known{
 	{"as in a common table expression", func(w *world, d *difference) bool {
 		rollup := d.isTable("t", "{second}.t") && d.has("ROLLUP")
 		order := w.features.mySQL && errorNumber(d.ours.err) == 1054 && d.has("WITH ") && d.has("ORDER BY 1")
-		return d.isSelect() && (rollup || order)
+		bits := w.features.mySQL && errorNumber(d.ours.err) == 1054 && strings.Contains(d.ours.err.Error(), "'c") && d.has("bit") && d.has("(SELECT")
+		return d.isSelect() && (rollup || order || bits)
 	}},
 	{"a function that runs twice", func(_ *world, d *difference) bool {
-		return d.isTable("free", "log") && d.isSelect() && d.has("fi(")
+		killed := errorNumber(d.plain.err) == 1792 && errorNumber(d.ours.err) == 1317 && d.has("fk(")
+		return d.isSelect() && (d.isTable("free", "log") && d.has("fi(") || killed)
+	}},
+	{"the rows of a join without an order", func(_ *world, d *difference) bool {
+		return d.isTable("t") && d.isSelect() && d.has("STRAIGHT_JOIN") && !d.has("ORDER BY")
+	}},
+	{"a UNION of an argument and text", func(w *world, d *difference) bool {
+		return w.features.mySQL && errorNumber(d.plain.err) == 1271 && d.ours.err == nil && d.isSelect() && d.has("?") && united.MatchString(d.last().text)
 	}},
 	{"columns of a query that is in another one, in ON DUPLICATE KEY UPDATE", func(_ *world, d *difference) bool {
 		return errorNumber(d.ours.err) == 1054 && d.plain.err == nil && d.isSelect() && d.has("DUPLICATE")
