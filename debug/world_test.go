@@ -76,7 +76,7 @@ func newWorldOf(t testing.TB, table, generator string) *world {
 		WorkerIDAssigners: map[string]rule.WorkerIDAssignerConfig{"file": {Type: "FILE", Props: rule.Props{"path": t.TempDir()}}},
 	})
 	now := time.Now()
-	w.leased.set(spi.Health{WorkerID: new(int64(17)), Lease: &spi.LeaseHealth{Limit: now.Add(8 * time.Second), Length: 10 * time.Second}})
+	w.leased.set(spi.Health{WorkerID: new(int64(17)), Lease: &spi.LeaseHealth{Limit: now.Add(time.Hour), Length: 2 * time.Hour}})
 	w.segment.set(spi.Health{Segment: &spi.SegmentHealth{Left: new(int64(1240)), Size: 2000}})
 	return w
 }

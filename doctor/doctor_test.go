@@ -2,7 +2,6 @@ package doctor_test
 
 import (
 	"cmp"
-	"context"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -72,10 +71,8 @@ func examineAt(t *testing.T, clock spi.Clock, text string, dsns ...string) []doc
 
 func examineDBs(t *testing.T, text string, dbs map[string]*sql.DB, hosts map[string]spi.Host) []doctor.Finding {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
 	r := must.Get(rule.Parse("rule.yaml", []byte(text)))(t)
-	report := must.Get(doctor.ExamineAll(ctx, dbs, r, hosts))(t)
+	report := must.Get(doctor.ExamineAll(t.Context(), dbs, r, hosts))(t)
 	fixed := func(f doctor.Finding) bool { return strings.Contains(f.String(), "worker-id 7: nothing checks") }
 	if strings.Contains(text, snowflakes) && !slices.ContainsFunc(report.Findings, fixed) {
 		t.Error("have: no warning of a worker ID without a lease")

@@ -50,7 +50,7 @@ func TestExamine_states(t *testing.T) {
 	others := func(n int) string {
 		var b strings.Builder
 		for i := range n {
-			fmt.Fprintf(&b, "INSERT INTO shardkey_worker VALUES ('shop%d', 0, 'x', (UNIX_TIMESTAMP() + 100) * 1000, 0, 'h', 1);", i)
+			fmt.Fprintf(&b, "INSERT INTO shardkey_worker VALUES ('shop%d', 0, 'x', (UNIX_TIMESTAMP() + 10000) * 1000, 0, 'h', 1);", i)
 		}
 		return b.String()
 	}
@@ -61,7 +61,7 @@ func TestExamine_states(t *testing.T) {
 		fix                string
 		fixes              bool
 	}{
-		{"leases as they must be", leased(""), lease + rows(3, "100"), "", "", false},
+		{"leases as they must be", leased(""), lease + rows(3, "10000"), "", "", false},
 		{"the note of the server", leased(""), lease + "INSERT INTO shardkey_worker VALUES ('orders', -1, 'server', UNIX_TIMESTAMP() * 2000, 1, 'h', 1)", "", "", false},
 		{"leases in another table", leased(", table: w"), "RENAME TABLE shardkey_worker TO w", "", "", false},
 		{"no lease table yet", leased(""), "", "info: leases: a, table shardkey_worker at", "CREATE TABLE IF NOT EXISTS `shardkey_worker`", true},
@@ -70,13 +70,13 @@ func TestExamine_states(t *testing.T) {
 		{"the layout of the rule", leased(""), lease + "INSERT INTO shardkey_worker VALUES ('#orders', 2, 'x', 1, 0, 'layout 41-10-12, tick 1ms, epoch 2016-11-01T00:00:00Z', 1)", "", "", false},
 		{"another layout", leased(""), lease + "INSERT INTO shardkey_worker VALUES ('#orders', 2, 'x', 1, 0, 'layout 41-8-14, tick 1ms, epoch 2016-11-01T00:00:00Z', 1)",
 			"warning: leases: a, table shardkey_worker", "", false},
-		{"another namespace", leased(""), lease + "INSERT INTO shardkey_worker VALUES ('shop', 0, 'x', (UNIX_TIMESTAMP() + 100) * 1000, 0, 'h', 1), ('shop', 1, 'x', (UNIX_TIMESTAMP() + 100) * 1000, 0, 'h', 1), " +
-			"('old', 0, 'x', 1, 0, 'h', 1), ('#shop', 0, 'x', (UNIX_TIMESTAMP() + 100) * 1000, 0, 'h', 1)",
+		{"another namespace", leased(""), lease + "INSERT INTO shardkey_worker VALUES ('shop', 0, 'x', (UNIX_TIMESTAMP() + 10000) * 1000, 0, 'h', 1), ('shop', 1, 'x', (UNIX_TIMESTAMP() + 10000) * 1000, 0, 'h', 1), " +
+			"('old', 0, 'x', 1, 0, 'h', 1), ('#shop', 0, 'x', (UNIX_TIMESTAMP() + 10000) * 1000, 0, 'h', 1)",
 			"other namespaces have held worker IDs: shop (2)", "", false},
 		{"seven other namespaces", leased(""), lease + others(7), "shop4 (1), and 2 more", "", false},
 		{"a record far ahead", leased(""), lease + rows(1, "864000"), "warning: leases: a", "worker_id = 0", true},
-		{"all worker IDs taken", strings.Replace(leased(""), "props: {worker-id-assigner", "props: {layout: js53, worker-id-assigner", 1), lease + rows(16, "100"), "16 of 16 worker IDs are held, 0 are free", "", false},
-		{"nearly all", strings.Replace(leased(""), "props: {worker-id-assigner", "props: {layout: js53, worker-id-assigner", 1), lease + rows(15, "100"), "15 of 16 worker IDs are held, 1 are free", "", false},
+		{"all worker IDs taken", strings.Replace(leased(""), "props: {worker-id-assigner", "props: {layout: js53, worker-id-assigner", 1), lease + rows(16, "10000"), "16 of 16 worker IDs are held, 0 are free", "", false},
+		{"nearly all", strings.Replace(leased(""), "props: {worker-id-assigner", "props: {layout: js53, worker-id-assigner", 1), lease + rows(15, "10000"), "15 of 16 worker IDs are held, 1 are free", "", false},
 		{"a worker ID that nobody set", ruleOf("{type: SNOWFLAKE}"), "", "warning: generator: rule.yaml:10:5: g: ", "", false},
 		{"segments as they must be", ruleOf(segments), small + alloc + "INSERT INTO leaf_alloc VALUES ('orders', 501, 1000)", "", "", false},
 		{"no leaf_alloc", ruleOf(segments), small, "error: segments: g, table leaf_alloc", "VALUES ('orders', 501, 1000)", true},

@@ -19,8 +19,8 @@ import (
 )
 
 const (
-	startTimeout = 90 * time.Second // on a loaded machine
-	stopTimeout  = 30 * time.Second
+	startTimeout = 10 * time.Minute // on a loaded machine
+	stopTimeout  = 10 * time.Minute
 	pollInterval = 20 * time.Millisecond
 )
 

@@ -117,9 +117,7 @@ func mustExec(t *testing.T, db *sql.DB, query string) {
 
 func redisSay(t *testing.T, s *Server, command string) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
-	conn := must.Get(dial(ctx, s.Addr()))(t)
+	conn := must.Get(dial(t.Context(), s.Addr()))(t)
 	defer conn.Close()
 	answer, err := say(conn, command)
 	if err != nil {

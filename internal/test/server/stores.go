@@ -82,7 +82,7 @@ func (s *Server) replies(ctx context.Context, question string, answers ...string
 func dial(ctx context.Context, addr string) (net.Conn, error) {
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
 	if err == nil {
-		err = conn.SetDeadline(time.Now().Add(5 * time.Second))
+		err = conn.SetDeadline(time.Now().Add(time.Minute))
 	}
 	return conn, err
 }
