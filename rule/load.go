@@ -78,7 +78,9 @@ func syntaxError(name string, data []byte, err error) *Error {
 		line = lineOf(data, bytes.Index(data, []byte("*"+anchor)))
 		reason, err = "unknown or recursive anchor; put a value that begins with * in quotes", nil
 	default:
-		line = lineOf(data, firstUnreadable(data))
+		if line = lineOf(data, firstUnreadable(data)); !utf8.Valid(data) {
+			reason = "the line isn't in UTF-8; save the file in UTF-8"
+		}
 	}
 	last := lineOf(data, len(data))
 	if at, cause := syntaxCause(data, line); cause != "" {

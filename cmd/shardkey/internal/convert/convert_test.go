@@ -154,6 +154,7 @@ func TestFile_errors(t *testing.T) {
 		{"a.yaml", "rules: {a: b}\n", "a.yaml:1:8: expected a list of rules"},
 		{"a.yaml", "a: &x {<<: [1]}\nrules:\n- !SHARDING {tables: *x}\n",
 			"a.yaml:1:13: the value of <<: expected a map, found a string"},
+		{"a.yaml", "rules:\n# \xd6\xd0\n- !SHARDING {}\n", "a.yaml:2:1: invalid YAML: the line isn't in UTF-8; save the file in UTF-8"},
 		{"a.yaml", "rules:\n\t- !SHARDING\n", "a.yaml:2:1: invalid YAML: expected spaces as indentation, found a tab"},
 		{"application.yml", "spring:\n  shardingsphere:\n    rules.sharding:\n      tables:\n        t_order:\n          key-generate-stragety.column: id\n",
 			`application.yml:6:11: unknown key "keyGenerateStragety" in table "t_order"; known: actualDataNodes, keyGenerateStrategy`},
