@@ -248,6 +248,31 @@ func TestDSN_sameInEachCommand(t *testing.T) {
 	}
 }
 
+// The parameters of an application's DSN don't change what init, migrate and doctor find.
+func TestDSN_parametersChangeNothing(t *testing.T) {
+	if testserver.Each(t, TestDSN_parametersChangeNothing) {
+		return
+	}
+	dsn := testserver.Database(t)
+	execute(t, dsn, "CREATE TABLE customer (id BIGINT AUTO_INCREMENT PRIMARY KEY); CREATE TABLE t_order_0 (id INT AUTO_INCREMENT PRIMARY KEY);"+
+		"CREATE TABLE t_order_1 LIKE t_order_0")
+	rule := write(t, "rules:\n- !SHARDING\n  tables:\n    t_order:\n      actualDataNodes: ds_0.t_order_${0..1}\n"+
+		"      keyGenerateStrategy: {column: id, keyGeneratorName: s}\n  keyGenerators: {s: {type: SNOWFLAKE, props: {worker-id: 1}}}\n")
+	for _, args := range [][]string{{"init"}, {"migrate"}, {"doctor", "--rule", rule}} {
+		found := func(param string) string {
+			_, stdout, stderr := runTool(t, append(args, "--dsn", dsn+"?"+param)...)
+			return ofProgram.ReplaceAllString(stdout, "") + stderr
+		}
+		want := found("")
+		for _, param := range testserver.Params {
+			must.Equal(t, found(param), want, args[0], "with", param)
+		}
+	}
+}
+
+// ofProgram matches what doctor prints about the program's sql_mode, a key of today, and the totals.
+var ofProgram = regexp.MustCompile(`(?m)^info: sql-mode.*\n  why:.*\n  fix:.*\n|\d{10,}|^\d+ errors?, .*\n`)
+
 // TestInit_passesCheckAndDoctor checks the rule that init prints for two databases.
 func TestInit_passesCheckAndDoctor(t *testing.T) {
 	if testserver.Each(t, TestInit_passesCheckAndDoctor) {

@@ -14,6 +14,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 	"github.com/shardkey/shardkey/cmd/shardkey/internal/migrate"
 	"github.com/shardkey/shardkey/cmd/shardkey/internal/textfile"
+	"github.com/shardkey/shardkey/internal/plainsession"
 	"github.com/shardkey/shardkey/rule"
 	"github.com/spf13/pflag"
 )
@@ -113,6 +114,7 @@ func (d *database) parse(text string) (err error) {
 		return err
 	}
 	d.config.Logger = &mysql.NopLogger{}
+	plainsession.Set(d.config)
 	d.connector, err = mysql.NewConnector(d.config)
 	return err
 }

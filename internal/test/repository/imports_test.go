@@ -25,7 +25,7 @@ var modules = []string{".", "cmd/shardkey", "gormshardkey", "internal/test/engin
 var mayImport = map[string][]string{
 	"":                       {},
 	"spi":                    {"internal/guard", "internal/registry", "internal/secrets"},
-	"keygen":                 {"spi", "keygen", "internal/guard", "internal/sqlerr", "internal/sqlstate"},
+	"keygen":                 {"spi", "keygen", "internal/guard", "internal/plainsession", "internal/sqlerr", "internal/sqlstate"},
 	"rule":                   {"rule/internal", "spi", "internal/guard", "internal/nearest", "internal/policy", "internal/registry", "internal/secrets", "internal/yamltree"},
 	"rule/internal/expr":     {"internal/nearest"},
 	"rule/internal/sharding": {"internal/nearest", "rule/internal/expr"},

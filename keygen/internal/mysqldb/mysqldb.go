@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/go-sql-driver/mysql"
+	"github.com/shardkey/shardkey/internal/plainsession"
 	"github.com/shardkey/shardkey/internal/sqlerr"
 	"github.com/shardkey/shardkey/spi"
 )
@@ -58,19 +59,9 @@ func ParseDSN(prop, dsn, example string) (*mysql.Config, error) {
 func OwnSession(cfg *mysql.Config) {
 	cfg.ReadTimeout = cmp.Or(cfg.ReadTimeout, time.Minute)
 	SetSession(cfg, map[string]string{"autocommit": "1", "sql_mode": "'STRICT_ALL_TABLES'"})
-	maps.DeleteFunc(cfg.Params, func(name, _ string) bool { return slices.Contains(changeResults, variable(name)) })
-	_ = cfg.Apply(mysql.Charset("utf8mb4", "")) // never fails
-	cfg.ColumnsWithAlias = false
-	cfg.MaxAllowedPacket = mysql.NewConfig().MaxAllowedPacket
+	plainsession.Set(cfg)
 	cfg.MultiStatements = false
 	cfg.Logger = &mysql.NopLogger{}
-}
-
-// changeResults are session variables with which our statements would return something else.
-var changeResults = []string{
-	"character_set_client", "character_set_connection", "character_set_results", "collation_connection",
-	"completion_type", "insert_id", "last_insert_id", "sql_auto_is_null", "sql_safe_updates", "sql_select_limit",
-	"timestamp",
 }
 
 // SetSession sets session variables, whose names are in lower case. They replace the variables of
@@ -78,22 +69,11 @@ var changeResults = []string{
 func SetSession(cfg *mysql.Config, variables map[string]string) {
 	params := maps.Clone(variables)
 	for name, value := range cfg.Params {
-		if _, ours := variables[variable(name)]; !ours {
+		if _, ours := variables[plainsession.Variable(name)]; !ours {
 			params[name] = value
 		}
 	}
 	cfg.Params = params
-}
-
-// variable returns the name of a session variable in lower case, without its scope.
-func variable(name string) string {
-	name = strings.TrimPrefix(strings.ToLower(strings.TrimSpace(name)), "@@")
-	for _, scope := range []string{"session", "local"} {
-		if rest, found := strings.CutPrefix(name, scope); found && strings.IndexAny(rest, ". ") == 0 {
-			return strings.TrimSpace(rest[1:])
-		}
-	}
-	return name
 }
 
 // NewConnector returns a connector for a configuration. The error is a [*spi.PropError] for the
