@@ -35,7 +35,7 @@ func CheckKeys(text string, opts rewrite.Options, p *rewrite.Plan, keys *rewrite
 	defer c.release()
 	defer func() {
 		if r := recover(); r != nil { // the plan's statement can't be written
-			known, err = true, c.disagree(0, nil, fact{"the plan", fmt.Sprintf("no statement (%v)", r), "a statement"})
+			known, err = true, c.disagree(0, fact{"the plan", fmt.Sprintf("no statement (%v)", r), "a statement"})
 		}
 	}()
 	c.bind()
@@ -98,14 +98,14 @@ func (c *check) run() error {
 	if have < len(trees) {
 		missing = trees[have].at
 	}
-	if err := c.agree(missing, nil, fact{"the inserts into sharded tables", have, len(trees)}); err != nil || have == 0 {
+	if err := c.agree(missing, fact{"the inserts into sharded tables", have, len(trees)}); err != nil || have == 0 {
 		return err
 	}
 	c.markers = markersOf(stmts...)
 	if len(c.markers) > 0 && c.markers[0] == 0 {
 		return errUnknown
 	}
-	if err := c.agree(0, nil, fact{"the number of placeholders", c.plan.NumArgs, len(c.markers)}); err != nil {
+	if err := c.agree(0, fact{"the number of placeholders", c.plan.NumArgs, len(c.markers)}); err != nil {
 		return err
 	}
 	if err := c.original(trees[0], c.plan.Insert); err != nil {
@@ -144,7 +144,7 @@ func (c *check) inserts(text string, stmts []ast.StmtNode) (found []tree, err er
 			t.at = offsets[i]
 		}
 		if ast.StmtNode(runs) != stmt {
-			return nil, c.disagree(t.at, nil, fact{"the executed statement", "no INSERT", "an INSERT"})
+			return nil, c.disagree(t.at, fact{"the executed statement", "no INSERT", "an INSERT"})
 		}
 		found = append(found, t)
 	}
@@ -235,19 +235,19 @@ type fact struct {
 }
 
 // agree returns the error for the first fact that differs.
-func (c *check) agree(at int, in *rewrite.Insert, facts ...fact) error {
+func (c *check) agree(at int, facts ...fact) error {
 	for _, f := range facts {
 		if f.scanner != f.parser {
-			return c.disagree(at, in, f)
+			return c.disagree(at, f)
 		}
 	}
 	return nil
 }
 
 // disagree returns the error for a fact that differs at a position.
-func (c *check) disagree(at int, in *rewrite.Insert, f fact) error {
+func (c *check) disagree(at int, f fact) error {
 	e := &rewrite.StatementError{Reason: "unverified", Sentinel: rewrite.ErrUnsupportedStatement}
-	if in != nil {
+	if in := c.plan.Insert; in != nil {
 		e.Table = sqltoken.TableName(in.Schema, in.Name)
 	}
 	e.Message = fmt.Sprintf("two parsers disagree about %s: shardkey's found %v, TiDB's found %v; "+

@@ -19,7 +19,7 @@ func (c *check) original(t tree, in *rewrite.Insert) error {
 	if in.Returning && strings.Contains(strings.ToUpper(c.text), "RETURNING") {
 		return errUnknown // TiDB has no such clause, and parsed the word as a name
 	}
-	err := c.agree(t.at, in,
+	err := c.agree(t.at,
 		fact{"the table", in.Schema + "." + in.Name, t.schema + "." + t.table},
 		fact{"the key column", in.Table.Key, key},
 		fact{"REPLACE", in.Replace, t.IsReplace},
@@ -39,12 +39,12 @@ func (c *check) original(t tree, in *rewrite.Insert) error {
 // rows compares the rows of an insert with its tree.
 func (c *check) rows(t tree, in *rewrite.Insert) error {
 	if have, want := len(in.Rows), len(t.Lists); have != want && !in.Invalid {
-		return c.disagree(t.at, in, fact{"the number of rows", have, want})
+		return c.disagree(t.at, fact{"the number of rows", have, want})
 	}
 	columns := columnsOf(t, in)
 	refused := slices.ContainsFunc(t.Lists, func(row []ast.ExprNode) bool { return len(row) != len(columns) })
 	if in.Invalid != refused {
-		return c.disagree(t.at, in, fact{"whether each row has a value for each column", !in.Invalid, !refused})
+		return c.disagree(t.at, fact{"whether each row has a value for each column", !in.Invalid, !refused})
 	}
 	if refused {
 		return nil
@@ -66,7 +66,7 @@ func (c *check) key(t tree, in *rewrite.Insert, n int, row []ast.ExprNode, key i
 		want, at = c.kindsOf(row[key], in), row[key].OriginTextPosition()
 	}
 	if !slices.Contains(want, have.Key) {
-		return c.disagree(at, in, fact{"the key of a row", kinds{have.Key}, want})
+		return c.disagree(at, fact{"the key of a row", kinds{have.Key}, want})
 	}
 	if have.Key != rewrite.Argument {
 		return nil
@@ -81,7 +81,7 @@ func (c *check) argument(at int, in *rewrite.Insert, have rewrite.Row, key ast.E
 		number = index + 1
 	}
 	c.keyArgs[number] = !in.Table.KeepExplicit
-	return c.agree(at, in, fact{"the number of the argument with the key", have.Arg + 1, number})
+	return c.agree(at, fact{"the number of the argument with the key", have.Arg + 1, number})
 }
 
 // columnsOf returns the columns of the values in a tree's rows.

@@ -17,20 +17,20 @@ func (c *check) query(t tree, in *rewrite.Insert) error {
 	if in.Rows != nil {
 		rows = "one"
 	}
-	err := c.agree(t.at, in,
+	err := c.agree(t.at,
 		fact{"the query", true, strings.Contains(c.text[t.at:], in.Select)},
 		fact{"the placeholders of the query", in.SelectArgs, len(markersOf(t.Select))})
 	if err != nil || in.SelectKey == rewrite.Literal || in.SelectKey == rewrite.Unknown {
 		return err
 	}
 	if in.Rows != nil && !isOneRow(t.Select) {
-		return c.disagree(t.at, in, fact{"the rows of the query", rows, "several"})
+		return c.disagree(t.at, fact{"the rows of the query", rows, "several"})
 	}
 	if kind := in.SelectKey; !listed && in.Rows == nil {
-		return c.agree(t.at, in, fact{"the key of the query", kind, rewrite.Generated})
+		return c.agree(t.at, fact{"the key of the query", kind, rewrite.Generated})
 	}
 	if len(in.Rows) == 1 && !listed {
-		return c.agree(t.at, in, fact{"the key of the query", in.Rows[0].Key, rewrite.Generated})
+		return c.agree(t.at, fact{"the key of the query", in.Rows[0].Key, rewrite.Generated})
 	}
 	if items := selectsOf(t.Select)[0].Fields.Fields; len(in.Rows) == 1 && in.Rows[0].Key == rewrite.Argument {
 		return c.argument(t.at, in, in.Rows[0], items[keyIndex(columns, in)].Expr)
@@ -71,7 +71,7 @@ func (c *check) sentQuery(t, sent tree, in *rewrite.Insert, ours map[int]bool) e
 			return err
 		}
 	} else if have, want := len(selects), len(originals); have != want || have == 0 {
-		return c.disagree(t.at, in, fact{"the number of SELECTs to send", have, want})
+		return c.disagree(t.at, fact{"the number of SELECTs to send", have, want})
 	}
 	for i, s := range selects {
 		if !isWrapped(sent.Select) {
@@ -80,7 +80,7 @@ func (c *check) sentQuery(t, sent tree, in *rewrite.Insert, ours map[int]bool) e
 				items++
 				key = items - 1 // perhaps behind an item with a star
 			}
-			if err := c.agree(t.at, in, fact{"the number of items to send", len(s.Fields.Fields), items}); err != nil {
+			if err := c.agree(t.at, fact{"the number of items to send", len(s.Fields.Fields), items}); err != nil {
 				return err
 			}
 			if key == items-1 && len(columns) > width {
@@ -92,7 +92,7 @@ func (c *check) sentQuery(t, sent tree, in *rewrite.Insert, ours map[int]bool) e
 			at = len(s.Fields.Fields) - 1
 		}
 		if at >= len(s.Fields.Fields) || !c.isItem(s.Fields.Fields[at].Expr, in, ours) {
-			return c.disagree(t.at, in, fact{fmt.Sprintf("item %d to send", at+1), "the key", "another value"})
+			return c.disagree(t.at, fact{fmt.Sprintf("item %d to send", at+1), "the key", "another value"})
 		}
 	}
 	c.noteReads(t, sent, ours)
@@ -123,7 +123,7 @@ func (c *check) wrapped(t, sent tree, in *rewrite.Insert, columns []string, key 
 	s := sent.Select.(*ast.SelectStmt)
 	rows := s.With.CTEs[0]
 	width := len(columnsOf(t, in))
-	return c.agree(t.at, in,
+	return c.agree(t.at,
 		fact{"the columns of the query", width, len(rows.ColNameList)},
 		fact{"the number of items to send", len(columns), len(s.Fields.Fields)},
 		fact{"the SELECTs in the query", len(selectsOf(t.Select)), len(selectsOf(nested(rows.Query.Query)))},

@@ -24,11 +24,11 @@ func (c *check) rewritten(t tree) error {
 	case errors.Is(err, errUnknown), err != nil && strings.Contains(text, "WITH shardkey_rows"): // not all queries can be in another one
 		return errUnknown
 	case err != nil:
-		return c.disagree(t.at, c.plan.Insert, fact{"the statement to send", "a statement", "no statement"})
+		return c.disagree(t.at, fact{"the statement to send", "a statement", "no statement"})
 	}
 	sent, err := c.inserts(text, stmts)
 	if err == nil {
-		err = c.agree(t.at, nil, fact{"the INSERTs to send", 1, len(sent)})
+		err = c.agree(t.at, fact{"the INSERTs to send", 1, len(sent)})
 	}
 	if err != nil {
 		return err
@@ -49,7 +49,7 @@ func (c *check) sameInsert(t, sent tree, in *rewrite.Insert, columns []string) e
 			last = sent.OnDuplicate[n-1].Column.Name.O
 		}
 	}
-	return c.agree(t.at, in,
+	return c.agree(t.at,
 		fact{"the table to send", t.schema + "." + t.table, sent.schema + "." + sent.table},
 		fact{"REPLACE", t.IsReplace, sent.IsReplace},
 		fact{"IGNORE", t.IgnoreErr, sent.IgnoreErr},
@@ -84,10 +84,10 @@ func (c *check) sentInsert(t, sent tree, in *rewrite.Insert, ours map[int]bool) 
 			values++
 		}
 		if len(row) != values {
-			return c.disagree(c.rowAt(t, n), in, fact{"the number of values of a row to send", values, len(row)})
+			return c.disagree(c.rowAt(t, n), fact{"the number of values of a row to send", values, len(row)})
 		}
 		if in.Rows[n].Key == rewrite.Generated && !c.isKey(row[key], ours) {
-			return c.disagree(c.rowAt(t, n), in, fact{"the key of a row to send", "a generated one", "another value"})
+			return c.disagree(c.rowAt(t, n), fact{"the key of a row to send", "a generated one", "another value"})
 		}
 	}
 	return nil
@@ -121,7 +121,7 @@ func (c *check) isKey(e ast.ExprNode, ours map[int]bool) bool {
 // placeholders to send and of ours. A mistake would swap arguments.
 func (c *check) order(markers []int, t tree, ours map[int]bool) error {
 	if have, want := len(c.markers)+len(ours), len(markers); have != want {
-		return c.disagree(t.at, nil, fact{"the number of placeholders to send", have, want})
+		return c.disagree(t.at, fact{"the number of placeholders to send", have, want})
 	}
 	program := 0
 	want, wantAsked := make([]any, len(markers)), make([]any, len(markers))
@@ -144,10 +144,10 @@ func (c *check) order(markers []int, t tree, ours map[int]bool) error {
 func (c *check) sameArgs(t tree, have, want []any) error {
 	for i := range min(len(have), len(want)) {
 		if have[i] != want[i] {
-			return c.disagree(t.at, nil, fact{fmt.Sprintf("argument %d to send", i+1), have[i], want[i]})
+			return c.disagree(t.at, fact{fmt.Sprintf("argument %d to send", i+1), have[i], want[i]})
 		}
 	}
-	return c.agree(t.at, nil, fact{"the number of arguments to send", len(have), len(want)})
+	return c.agree(t.at, fact{"the number of arguments to send", len(have), len(want)})
 }
 
 // bind determines what will be sent.
@@ -193,7 +193,7 @@ func (c *check) spliced() error {
 	for s := range c.plan.Splices() {
 		if c.endsInComment(c.text[s.At:s.End]) {
 			what := fact{"the value that the key replaces", "one with a comment", "one without"}
-			return c.disagree(s.At, c.plan.Insert, what)
+			return c.disagree(s.At, what)
 		}
 		want.WriteString(c.text[pos:s.At] + s.Before)
 		key := []byte(nil)
@@ -212,7 +212,7 @@ func (c *check) spliced() error {
 	}
 	want.WriteString(c.text[pos:])
 	if c.sent != want.String() {
-		return c.disagree(0, nil, fact{"the statement to send", "another statement", "the program's with keys"})
+		return c.disagree(0, fact{"the statement to send", "another statement", "the program's with keys"})
 	}
 	return nil
 }
