@@ -73,15 +73,16 @@ func NewRule(sources []Source, only ...string) Rule {
 		if !f.isNumbered() && len(only) == 0 && f.first().AutoIncrement() == nil {
 			why = "it has no AUTO_INCREMENT, and its name is not one of several with numbers"
 		}
-		switch same := func(o *family) bool { return strings.EqualFold(o.logical, f.logical) }; {
-		case slices.ContainsFunc(r.tables, same):
+		isTaken := slices.ContainsFunc(r.tables, func(o *family) bool { return strings.EqualFold(o.logical, f.logical) })
+		switch {
+		case isTaken && !f.isNumbered():
 			r.leaveOut(f.logical, "its name is the common name of numbered tables, and INSERTs into it get their keys")
 		case why != "" && f.isNumbered():
 			r.leaveOut(f.logical+"…", why)
 		case why != "":
 			r.leaveOut(f.logical, why)
 		default:
-			if f.clashes(all) {
+			if isTaken || f.clashes(all) {
 				f.logical = f.names()[0]
 			}
 			r.tables = append(r.tables, f)
