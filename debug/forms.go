@@ -10,7 +10,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/shardkey/shardkey/driver"
 	"github.com/shardkey/shardkey/internal/explain"
-	"github.com/shardkey/shardkey/internal/guard"
+	"github.com/shardkey/shardkey/internal/panics"
 	"github.com/shardkey/shardkey/rule"
 	"github.com/shardkey/shardkey/spi"
 )
@@ -60,7 +60,7 @@ func decode(c *driver.Connector, text string) (all []decoded) {
 
 func decodeBy(decoder spi.KeyDecoder, name string, key int64) decoded {
 	d := decoded{Generator: name}
-	err := guard.Call("the generator's DecodeKey", func() (err error) {
+	err := panics.Call("the generator's DecodeKey", func() (err error) {
 		d.Parts, err = decoder.DecodeKey(key)
 		return err
 	})

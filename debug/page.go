@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/shardkey/shardkey/driver"
-	"github.com/shardkey/shardkey/internal/guard"
+	"github.com/shardkey/shardkey/internal/panics"
 	"github.com/shardkey/shardkey/rule"
 	"github.com/shardkey/shardkey/spi"
 )
@@ -123,7 +123,7 @@ func (v *connector) readFree(ctx context.Context) {
 }
 
 func freeOf(ctx context.Context, l spi.WorkerIDLister) (free int64, err error) {
-	defer guard.Recover(&err, "the store of worker IDs")
+	defer panics.Recover(&err, "the store of worker IDs")
 	ids, err := l.ListWorkerIDs(ctx)
 	free = ids.Max + 1
 	for _, id := range ids.List {

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/go-sql-driver/mysql"
-	"github.com/shardkey/shardkey/internal/guard"
+	"github.com/shardkey/shardkey/internal/panics"
 	"github.com/shardkey/shardkey/internal/policy"
 	"github.com/shardkey/shardkey/internal/schema"
 	"github.com/shardkey/shardkey/internal/sqltoken"
@@ -50,7 +50,7 @@ func (d *database) add(f Finding) {
 // guarded runs a part of the examination, unless an earlier one has found that the database
 // cannot be examined.
 func (d *database) guarded(part func() error) {
-	if err := guard.Call("the examination", part); err != nil {
+	if err := panics.Call("the examination", part); err != nil {
 		d.add(unavailable("reachable", err))
 		d.release()
 	}

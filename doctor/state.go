@@ -15,7 +15,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/shardkey/shardkey/internal/guard"
+	"github.com/shardkey/shardkey/internal/panics"
 	"github.com/shardkey/shardkey/internal/schema"
 	"github.com/shardkey/shardkey/internal/sqlstate"
 	"github.com/shardkey/shardkey/internal/sqltoken"
@@ -112,7 +112,7 @@ func (s *stateCheck) add(severity Severity, what, why, fix string) {
 func (s *stateCheck) isOwn() bool { return strings.HasPrefix(s.Server, ownNetwork+"(") }
 
 func (s *stateCheck) examine() {
-	if err := guard.Call("the examination", s.connect); err != nil {
+	if err := panics.Call("the examination", s.connect); err != nil {
 		f := unavailable("", err)
 		s.add(f.Severity, f.What, "no keys can be generated when those in memory are used up", "")
 	}
@@ -388,7 +388,7 @@ func (e *examination) workerIDs(ctx context.Context) (found []Finding) {
 			}
 			inSQL := d.leasesInSQL()
 			var list spi.WorkerIDs
-			err := guard.Call("the generator's ListWorkerIDs", func() (err error) {
+			err := panics.Call("the generator's ListWorkerIDs", func() (err error) {
 				list, err = lister.ListWorkerIDs(ctx)
 				return err
 			})

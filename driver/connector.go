@@ -17,7 +17,7 @@ import (
 	"github.com/shardkey/shardkey/driver/internal/base"
 	"github.com/shardkey/shardkey/driver/internal/fill"
 	"github.com/shardkey/shardkey/driver/internal/session"
-	"github.com/shardkey/shardkey/internal/guard"
+	"github.com/shardkey/shardkey/internal/panics"
 	"github.com/shardkey/shardkey/rule"
 	"github.com/shardkey/shardkey/spi"
 )
@@ -306,7 +306,7 @@ func (r *ruleVersion) ready(ctx context.Context) error {
 	var asked sync.WaitGroup
 	for _, e := range all {
 		g := r.generators.Generator(e.Generator)
-		asked.Go(func() { e.Err = guard.Call("it", func() error { return isReady(ctx, g) }) })
+		asked.Go(func() { e.Err = panics.Call("it", func() error { return isReady(ctx, g) }) })
 	}
 	asked.Wait()
 	var errs []error

@@ -8,7 +8,7 @@ import (
 	"reflect"
 	"sync"
 
-	"github.com/shardkey/shardkey/internal/guard"
+	"github.com/shardkey/shardkey/internal/panics"
 	_ "github.com/shardkey/shardkey/keygen/nanoid"
 	_ "github.com/shardkey/shardkey/keygen/segment"
 	_ "github.com/shardkey/shardkey/keygen/snowflake"
@@ -220,7 +220,7 @@ func asConnector(c *Connector, err error) (driver.Connector, error) {
 // a wrapper doesn't show what it wraps. It sends nothing to the server.
 func ConnectorOf(v any) *Connector {
 	var c *Connector
-	_ = guard.Call("the database", func() error { c = unwrap(v); return nil }) // for example a zero sql.DB
+	_ = panics.Call("the database", func() error { c = unwrap(v); return nil }) // for example a zero sql.DB
 	return c
 }
 

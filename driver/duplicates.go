@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/shardkey/shardkey/driver/internal/session"
-	"github.com/shardkey/shardkey/internal/guard"
+	"github.com/shardkey/shardkey/internal/panics"
 	"github.com/shardkey/shardkey/internal/sqlerr"
 	"github.com/shardkey/shardkey/rewrite"
 	"github.com/shardkey/shardkey/spi"
@@ -70,7 +70,7 @@ func (t *keyedTable) decoded(key any) (attrs []any) {
 	if decoder == nil || !isInt {
 		return nil
 	}
-	_ = guard.Call("the generator's DecodeKey", func() error {
+	_ = panics.Call("the generator's DecodeKey", func() error {
 		parts, err := decoder.DecodeKey(i)
 		if err == nil {
 			attrs = []any{"worker_id", parts.WorkerID, "key_time", parts.Time, "sequence", parts.Sequence}

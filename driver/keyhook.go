@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/shardkey/shardkey/driver/internal/fill"
-	"github.com/shardkey/shardkey/internal/guard"
+	"github.com/shardkey/shardkey/internal/panics"
 	"github.com/shardkey/shardkey/rewrite"
 	"github.com/shardkey/shardkey/rule"
 )
@@ -32,7 +32,7 @@ func WithKeyHook(f func(ctx context.Context, filled GeneratedKeys)) Option {
 // callKeyHook calls the function of WithKeyHook, which there must be.
 func (r *ruleVersion) callKeyHook(ctx context.Context, t *rule.Table, rows int, keys *rewrite.Keys) error {
 	first := keys.At(0)
-	return fill.HideBadConn(guard.Call("the function of WithKeyHook", func() error {
+	return fill.HideBadConn(panics.Call("the function of WithKeyHook", func() error {
 		r.keyHook(ctx, GeneratedKeys{t.Logical, t.Column, t.GeneratorName, t.GeneratorType, rows, first})
 		return nil
 	}))

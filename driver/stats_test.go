@@ -15,7 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/shardkey/shardkey/internal/guard"
+	"github.com/shardkey/shardkey/internal/panics"
 	"github.com/shardkey/shardkey/internal/test/fakedb"
 	testmust "github.com/shardkey/shardkey/internal/test/must"
 	"github.com/shardkey/shardkey/spi"
@@ -390,8 +390,8 @@ func TestWithFilled_panicIsAnError(t *testing.T) {
 		base := &fakedb.Server{}
 		db := openHooked(t, base, func(context.Context, GeneratedKeys) { panic("boom") })
 		for range 2 {
-			if _, err := db.ExecContext(t.Context(), text, 1); !errors.As(err, new(*guard.PanicError)) {
-				t.Errorf("%s\nhave: %v\nwant: a PanicError", text, err)
+			if _, err := db.ExecContext(t.Context(), text, 1); !errors.As(err, new(*panics.Error)) {
+				t.Errorf("%s\nhave: %v\nwant: the error of a panic", text, err)
 			}
 		}
 		if strings.Contains(strings.Join(base.Calls, " "), "INSERT") {

@@ -12,7 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/shardkey/shardkey/internal/guard"
+	"github.com/shardkey/shardkey/internal/panics"
 	"github.com/shardkey/shardkey/spi"
 )
 
@@ -307,7 +307,7 @@ func healthOf(v any) spi.Health {
 	if !ok {
 		return spi.Health{}
 	}
-	return guard.Value(h.Health, func(err error) spi.Health { return spi.Health{Err: err} })
+	return panics.Value(h.Health, func(err error) spi.Health { return spi.Health{Err: err} })
 }
 
 // Describe describes the open rule for logs. There is one line for the rule, each generator, each
@@ -344,7 +344,7 @@ func (l *Live) each(do func(spec componentSpec, v any)) {
 
 func describe(spec componentSpec, v any) string {
 	if d, ok := v.(spi.Describer); ok {
-		return guard.Value(d.Describe, error.Error)
+		return panics.Value(d.Describe, error.Error)
 	}
 	if spec.ready != nil {
 		return fmt.Sprintf("%T", v)
@@ -358,7 +358,7 @@ func (m componentSpec) close(v any) error {
 	if !ok {
 		return nil
 	}
-	if err := guard.Call("its Close", c.Close); err != nil {
+	if err := panics.Call("its Close", c.Close); err != nil {
 		return fmt.Errorf("shardkey: close %s %s: %w", m.kind, m.name.text, err)
 	}
 	return nil

@@ -7,7 +7,7 @@ import (
 	"reflect"
 	"strings"
 
-	"github.com/shardkey/shardkey/internal/guard"
+	"github.com/shardkey/shardkey/internal/panics"
 	"github.com/shardkey/shardkey/internal/registry"
 )
 
@@ -52,7 +52,7 @@ func construct[T any](kind registry.Kind, typ string, props Props) (none T, err 
 		return none, fmt.Errorf("shardkey: unknown %s type %q; registered: %s", kind, clip(typ), types)
 	}
 	var made T
-	err = props.redacted(guard.Call("the factory", func() (err error) {
+	err = props.redacted(panics.Call("the factory", func() (err error) {
 		made, err = factory(props)
 		return err
 	}))
@@ -65,7 +65,7 @@ func construct[T any](kind registry.Kind, typ string, props Props) (none T, err 
 			return made, nil
 		}
 		if c, ok := any(made).(io.Closer); ok {
-			_ = guard.Call("its Close", c.Close)
+			_ = panics.Call("its Close", c.Close)
 		}
 	}
 	return none, &factoryError{kind, strings.ToUpper(typ), err}

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/shardkey/shardkey/internal/guard"
+	"github.com/shardkey/shardkey/internal/panics"
 )
 
 // request is a call that waits for n numbers. A request with n = 0 prefetches a segment.
@@ -108,7 +108,7 @@ func (g *generator) serve(ctx context.Context, done chan struct{}) {
 		}
 		began := g.clock.Now()
 		var got run
-		err := guard.Call("the fetch", func() (err error) {
+		err := panics.Call("the fetch", func() (err error) {
 			got, err = g.fetch(ctx, func(step int64) int64 { return g.size(step, requests) })
 			return err
 		})

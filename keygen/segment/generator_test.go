@@ -15,7 +15,7 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
-	"github.com/shardkey/shardkey/internal/guard"
+	"github.com/shardkey/shardkey/internal/panics"
 	"github.com/shardkey/shardkey/internal/sqlerr"
 	"github.com/shardkey/shardkey/internal/test/must"
 	"github.com/shardkey/shardkey/spi"
@@ -332,8 +332,8 @@ func TestGenerator_connectionsAreReplaced(t *testing.T) {
 func TestGenerator_panicOfAClaim(t *testing.T) {
 	eachType(t, nil, func(t *testing.T, g *generator, fakes []*fake) {
 		fakes[0].panics = true
-		if _, err := generate(t.Context(), g, 1); !errors.As(err, new(*guard.PanicError)) {
-			t.Errorf("have: %v\nwant: a guard.PanicError", err)
+		if _, err := generate(t.Context(), g, 1); !errors.As(err, new(*panics.Error)) {
+			t.Errorf("have: %v\nwant: a panics.Error", err)
 		}
 		fakes[0].set(func(f *fake) { f.panics = false })
 		mustKey(t, g)

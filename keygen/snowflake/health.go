@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/shardkey/shardkey/internal/guard"
+	"github.com/shardkey/shardkey/internal/panics"
 	"github.com/shardkey/shardkey/keygen/internal/stats"
 	"github.com/shardkey/shardkey/spi"
 )
@@ -137,7 +137,7 @@ func (g *generator) Describe() string {
 // ListWorkerIDs lists the worker IDs of the generator's assigner. Without an assigner, it lists the
 // configured worker ID.
 func (g *generator) ListWorkerIDs(ctx context.Context) (list spi.WorkerIDs, err error) {
-	defer guard.Recover(&err, "the worker-ID assigner")
+	defer panics.Recover(&err, "the worker-ID assigner")
 	maxID := g.cfg.Layout.maxWorkerID()
 	if g.cfg.Assigner == nil {
 		return spi.WorkerIDs{Store: "worker-id", Max: maxID, List: []spi.WorkerID{{ID: g.cfg.WorkerID, State: "fixed"}}}, nil

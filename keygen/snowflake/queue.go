@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/shardkey/shardkey/internal/guard"
+	"github.com/shardkey/shardkey/internal/panics"
 	"github.com/shardkey/shardkey/keygen/internal/stats"
 	"github.com/shardkey/shardkey/spi"
 )
@@ -104,7 +104,7 @@ func (g *generator) await(ctx context.Context, w *waiter, first bool, o outcome)
 	}
 	var err error
 	if o.ask != nil {
-		err = guard.Call("the worker-ID assigner", func() error { return o.ask(actx) })
+		err = panics.Call("the worker-ID assigner", func() error { return o.ask(actx) })
 	} else {
 		err = g.cfg.Clock.Sleep(actx, min(o.nap, maxNap))
 	}
@@ -221,7 +221,7 @@ func (g *generator) failAll(err error) {
 
 // serveSafely calls serve, and returns a panic of the lease as an error. mu is held.
 func (g *generator) serveSafely() (o outcome, err error) {
-	defer guard.Recover(&err, "the worker ID's lease")
+	defer panics.Recover(&err, "the worker ID's lease")
 	return g.serve(), nil
 }
 

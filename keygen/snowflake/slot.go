@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/shardkey/shardkey/internal/guard"
+	"github.com/shardkey/shardkey/internal/panics"
 	"github.com/shardkey/shardkey/spi"
 )
 
@@ -64,7 +64,7 @@ func (g *generator) leasedSlot(ctx context.Context, from uint64) (*workerSlot, e
 	}
 	id, maxID := lease.WorkerID(), g.cfg.Layout.maxWorkerID()
 	if id < 0 || id > maxID {
-		_ = guard.Call("the lease", func() error { return lease.Release(ctx, 0) })
+		_ = panics.Call("the lease", func() error { return lease.Release(ctx, 0) })
 		return nil, fmt.Errorf("shardkey: %s: expected a worker ID in 0..%[3]d from the assigner, found %[2]d", g.typ(), id, maxID)
 	}
 	now, _ := g.clock.Read()
@@ -200,7 +200,7 @@ func (g *generator) release(s *workerSlot) error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
-	return guard.Call("the worker ID's lease", func() error { return s.lease.Release(ctx, lastUsed) })
+	return panics.Call("the worker ID's lease", func() error { return s.lease.Release(ctx, lastUsed) })
 }
 
 // ceilTick returns the first tick that begins at or after a Unix time in milliseconds.

@@ -13,7 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/shardkey/shardkey/internal/guard"
+	"github.com/shardkey/shardkey/internal/panics"
 	"github.com/shardkey/shardkey/internal/sqlstate"
 	"github.com/shardkey/shardkey/keygen/internal/stats"
 	"github.com/shardkey/shardkey/spi"
@@ -104,7 +104,7 @@ func (a *assigner) AcquireWorkerID(ctx context.Context, maxWorkerID int64) (spi.
 }
 
 func (a *assigner) acquire(ctx context.Context, maxWorkerID int64) (_ *lease, err error) {
-	defer guard.Recover(&err, "the store of worker IDs")
+	defer panics.Recover(&err, "the store of worker IDs")
 	if a.background.Err() != nil {
 		return nil, fmt.Errorf("%w: worker-ID assigner %s", spi.ErrClosed, a.info.Name)
 	}
@@ -161,7 +161,7 @@ func (a *assigner) Close() error {
 		errs = append(errs, l.Release(ctx, lastUsedUnknown))
 	}
 	for _, s := range []Store{a.store, a.display.store} {
-		errs = append(errs, guard.Call("the store of worker IDs", s.Close))
+		errs = append(errs, panics.Call("the store of worker IDs", s.Close))
 	}
 	return errors.Join(errs...)
 }

@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/shardkey/shardkey/internal/guard"
+	"github.com/shardkey/shardkey/internal/panics"
 	"github.com/shardkey/shardkey/spi"
 )
 
@@ -97,7 +97,7 @@ func (l *lease) Renew(ctx context.Context, until int64) error {
 // is idempotent. After an error, or if this process is a clone, the worker ID becomes free when the
 // reservation ends.
 func (l *lease) Release(ctx context.Context, lastUsed int64) (err error) {
-	defer guard.Recover(&err, "the store of worker IDs")
+	defer panics.Recover(&err, "the store of worker IDs")
 	if !l.end(fmt.Errorf("%w: worker ID %d was released", spi.ErrClosed, l.workerID)) {
 		return nil
 	}
@@ -227,7 +227,7 @@ func (l *lease) renew(ctx context.Context, until int64) error {
 // reserve extends the reservation. It writes a new token even if the time is already reserved,
 // because only one of two clones can do that.
 func (l *lease) reserve(ctx context.Context, until int64) (err error) {
-	defer guard.Recover(&err, "the store of worker IDs") // the outcome is unknown, as with any error
+	defer panics.Recover(&err, "the store of worker IDs") // the outcome is unknown, as with any error
 	if err := l.checkClocks(ctx, until); err != nil {
 		return err
 	}

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/shardkey/shardkey/internal/guard"
+	"github.com/shardkey/shardkey/internal/panics"
 	"github.com/shardkey/shardkey/spi"
 )
 
@@ -78,7 +78,7 @@ func (li *listing) isOld() bool {
 func (a *assigner) read(r *listing) {
 	ctx, cancel := context.WithTimeout(a.background, listTime)
 	defer cancel()
-	r.err = guard.Call("the store of worker IDs", func() (err error) {
+	r.err = panics.Call("the store of worker IDs", func() (err error) {
 		r.list, err = a.listed(ctx)
 		return err
 	})

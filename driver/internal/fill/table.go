@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/shardkey/shardkey/driver/internal/base"
-	"github.com/shardkey/shardkey/internal/guard"
+	"github.com/shardkey/shardkey/internal/panics"
 	"github.com/shardkey/shardkey/internal/sqltoken"
 	"github.com/shardkey/shardkey/rewrite"
 	"github.com/shardkey/shardkey/rule"
@@ -129,7 +129,7 @@ func repeatedKey[K cmp.Ordered](n int, key func(i int) K) error {
 // generated finishes a call of the generator. Callers defer it.
 func (t *Table) generated(start time.Time, err *error) {
 	if p := recover(); p != nil {
-		*err = &guard.PanicError{What: "it", Value: p}
+		*err = &panics.Error{What: "it", Value: p}
 	}
 	if *err != nil {
 		*err = t.noKey(HideBadConn(*err))

@@ -24,20 +24,20 @@ var modules = []string{".", "cmd/shardkey", "gormshardkey", "internal/test/engin
 // CONTRIBUTING.md. A directory includes its subdirectories.
 var mayImport = map[string][]string{
 	"":                       {},
-	"spi":                    {"internal/guard", "internal/registry", "internal/secrets"},
-	"keygen":                 {"spi", "keygen", "internal/guard", "internal/plainsession", "internal/sqlerr", "internal/sqlstate"},
-	"rule":                   {"rule/internal", "spi", "internal/guard", "internal/nearest", "internal/policy", "internal/registry", "internal/secrets", "internal/yamltree"},
+	"spi":                    {"internal/panics", "internal/registry", "internal/secrets"},
+	"keygen":                 {"spi", "keygen", "internal/panics", "internal/plainsession", "internal/sqlerr", "internal/sqlstate"},
+	"rule":                   {"rule/internal", "spi", "internal/panics", "internal/nearest", "internal/policy", "internal/registry", "internal/secrets", "internal/yamltree"},
 	"rule/internal/expr":     {"internal/nearest"},
 	"rule/internal/sharding": {"internal/nearest", "rule/internal/expr"},
 	"rewrite":                {"internal/sqltoken"},
 	"driver/internal/base":   {"internal/sqlerr"},
-	"driver":                 {"driver/internal/base", "driver/internal/facts", "driver/internal/fill", "driver/internal/outcome", "driver/internal/session", "rewrite", "internal/tidb", "rule", "spi", "keygen", "internal/columntype", "internal/guard", "internal/nearest", "internal/policy", "internal/sqlerr", "internal/sqltoken"},
+	"driver":                 {"driver/internal/base", "driver/internal/facts", "driver/internal/fill", "driver/internal/outcome", "driver/internal/session", "rewrite", "internal/tidb", "rule", "spi", "keygen", "internal/columntype", "internal/panics", "internal/nearest", "internal/policy", "internal/sqlerr", "internal/sqltoken"},
 	"internal/tidb":          {"rewrite", "internal/sqltoken"},
 	"gormshardkey":           {"driver"},
 	"cmd":                    {"cmd", "doctor", "driver", "internal", "keygen", "rewrite", "rule", "spi"},
 	"internal/columntype":    {"internal/sqltoken"},
-	"doctor":                 {"rule", "spi", "internal/columntype", "internal/guard", "internal/policy", "internal/schema", "internal/sqlstate", "internal/sqltoken"},
-	"internal/guard":         {},
+	"doctor":                 {"rule", "spi", "internal/columntype", "internal/panics", "internal/policy", "internal/schema", "internal/sqlstate", "internal/sqltoken"},
+	"internal/panics":        {},
 	"internal/nearest":       {},
 	"internal/policy":        {},
 	"internal/schema":        {"internal/columntype", "internal/sqltoken"},
@@ -52,7 +52,7 @@ var mayImport = map[string][]string{
 	"internal/test/fakedb":   {},
 	"internal/test/server":   {"internal/test/server", "spi"},
 	"otelshardkey":           {"driver", "rule", "spi"},
-	"debug":                  {"driver", "rule", "spi", "internal/explain", "internal/guard"},
+	"debug":                  {"driver", "rule", "spi", "internal/explain", "internal/panics"},
 	"internal/explain":       {"rewrite"},
 
 	// A store for users must not import internal packages.
@@ -61,7 +61,7 @@ var mayImport = map[string][]string{
 	"keygen/zookeeper": {"spi", "keygen/snowflake", "keygen/workerid"},
 
 	"driver/internal/facts":   {"driver/internal/base", "rewrite", "internal/columntype", "internal/sqlerr", "internal/sqltoken"},
-	"driver/internal/fill":    {"driver/internal/base", "driver/internal/facts", "internal/columntype", "internal/guard", "internal/policy", "internal/sqltoken", "rewrite", "rule", "spi"},
+	"driver/internal/fill":    {"driver/internal/base", "driver/internal/facts", "internal/columntype", "internal/panics", "internal/policy", "internal/sqltoken", "rewrite", "rule", "spi"},
 	"driver/internal/outcome": {"driver/internal/facts", "rewrite", "internal/sqltoken"},
 	"driver/internal/session": {"driver/internal/base", "driver/internal/facts", "driver/internal/outcome", "rewrite", "internal/sqlerr", "internal/sqltoken"},
 }

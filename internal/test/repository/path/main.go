@@ -54,7 +54,7 @@ func blocks(n int) map[string]int {
 	file := filepath.Join(os.TempDir(), "shardkey-path-"+strconv.Itoa(os.Getpid()))
 	defer os.Remove(file)
 	cmd := exec.Command("go", "test", "./driver", "-run=^$", "-bench=^BenchmarkWarmInsert$", fmt.Sprintf("-benchtime=%dx", n),
-		"-covermode=count", "-coverpkg=./driver/...,./rewrite,./rule,./keygen/...,./internal/guard,./internal/sqltoken", "-coverprofile="+file)
+		"-covermode=count", "-coverpkg=./driver/...,./rewrite,./rule,./keygen/...,./internal/panics,./internal/sqltoken", "-coverprofile="+file)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		log.Fatalf("%v: %s", err, out)
 	}

@@ -1,20 +1,20 @@
-// Package guard converts panics in a program's code (its generator, assigner, store or hook) to
+// Package panics converts panics in a program's code (its generator, assigner, store or hook) to
 // errors. Otherwise a panic in a goroutine of this module would end the process, and a panic while
 // callers wait for each other would block them.
-package guard
+package panics
 
 import "fmt"
 
-// PanicError is the error for a panic.
-type PanicError struct {
+// Error is the error for a panic.
+type Error struct {
 	What  string // the code that panicked, for example "worker-ID assigner SQL"
 	Value any    // the panic's value
 }
 
-func (e *PanicError) Error() string { return fmt.Sprintf("shardkey: %s panicked: %v", e.What, e.Value) }
+func (e *Error) Error() string { return fmt.Sprintf("shardkey: %s panicked: %v", e.What, e.Value) }
 
 // Unwrap returns the panic's value if it is an error.
-func (e *PanicError) Unwrap() error {
+func (e *Error) Unwrap() error {
 	err, _ := e.Value.(error)
 	return err
 }
@@ -22,11 +22,11 @@ func (e *PanicError) Unwrap() error {
 // Recover sets *err if the function panics. Defer it.
 func Recover(err *error, what string) {
 	if p := recover(); p != nil {
-		*err = &PanicError{what, p}
+		*err = &Error{what, p}
 	}
 }
 
-// Call calls f and returns its error, or a PanicError.
+// Call calls f and returns its error, or an Error.
 func Call(what string, f func() error) (err error) {
 	defer Recover(&err, what)
 	return f()

@@ -1,4 +1,4 @@
-package guard
+package panics
 
 import (
 	"errors"
@@ -11,7 +11,7 @@ var errBoom = errors.New("boom")
 func TestCall_panicIsAnError(t *testing.T) {
 	for _, value := range []any{"boom", errBoom, nil} {
 		err := Call("the store", func() error { panic(value) })
-		if !errors.As(err, new(*PanicError)) || !strings.Contains(err.Error(), "the store panicked") || value == errBoom && !errors.Is(err, errBoom) {
+		if !errors.As(err, new(*Error)) || !strings.Contains(err.Error(), "the store panicked") || value == errBoom && !errors.Is(err, errBoom) {
 			t.Errorf("panic(%v)\nhave: %v", value, err)
 		}
 	}
