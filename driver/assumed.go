@@ -13,22 +13,22 @@ const defaultSQLMode = "ONLY_FULL_GROUP_BY,STRICT_TRANS_TABLES,NO_ZERO_IN_DATE,N
 
 // assume returns a session without a server. It uses the facts that the connector's connections
 // have learned, and the variables in the DSN.
-func (c *Connector) assume(columns []string) (*session.Session, *session.Assumed) {
+func (connector *Connector) assume(columns []string) (*session.Session, *session.Assumed) {
 	as, database := &session.Assumed{Mode: defaultSQLMode, Columns: columns, Err: ErrNoConnection}, ""
-	if cfg := configOf(c.host.DSN.Reveal()); cfg != nil {
+	if cfg := configOf(connector.host.DSN.Reveal()); cfg != nil {
 		database = cfg.DBName
 		if mode, ok := cfg.Params["sql_mode"]; ok {
 			as.Mode = strings.Trim(mode, `'"`)
 		}
 	}
-	return c.known.Assume(as, database), as
+	return connector.known.Assume(as, database), as
 }
 
-// withoutEffect returns a ruleVersion for planning. It doesn't count, log or cache in r, and generates
+// withoutEffect returns a ruleVersion for planning. It doesn't count, log or cache in version, and generates
 // no key.
-func (r *ruleVersion) withoutEffect() *ruleVersion {
-	quiet := &env{logger: slog.New(slog.DiscardHandler), verifier: verifier{read: r.verifier.read}}
-	return &ruleVersion{env: quiet, rule: r.rule, generators: r.generators, plans: newPlanCache(quiet), inUse: r.plans}
+func (version *ruleVersion) withoutEffect() *ruleVersion {
+	quiet := &env{logger: slog.New(slog.DiscardHandler), verifier: verifier{read: version.verifier.read}}
+	return &ruleVersion{env: quiet, rule: version.rule, generators: version.generators, plans: newPlanCache(quiet), inUse: version.plans}
 }
 
 // assume copies the facts that executions have learned about a table.

@@ -122,29 +122,29 @@ func paramOf(name string) (*param, error) {
 }
 
 // set sets the field of a parameter from the DSN.
-func (c *Config) set(p *param, value string) (err error) {
+func (cfg *Config) set(p *param, value string) (err error) {
 	switch {
 	case p.field != nil:
-		*p.field(c) = value
-		return c.checkParam(p)
+		*p.field(cfg) = value
+		return cfg.checkParam(p)
 	case p.name == paramRule:
-		c.Rule = ruleName(value)
+		cfg.Rule = ruleName(value)
 		return nil
 	}
-	if c.Reload = 0; value != "off" {
-		if c.Reload, err = time.ParseDuration(value); err != nil || c.Reload == 0 {
+	if cfg.Reload = 0; value != "off" {
+		if cfg.Reload, err = time.ParseDuration(value); err != nil || cfg.Reload == 0 {
 			return reloadError(value)
 		}
 	}
-	return c.checkReload()
+	return cfg.checkReload()
 }
 
 // check checks the fields that a program has set. Its error names the field.
-func (c *Config) check() (err error) {
+func (cfg *Config) check() (err error) {
 	for i := range params {
-		err = cmp.Or(err, c.checkParam(&params[i]))
+		err = cmp.Or(err, cfg.checkParam(&params[i]))
 	}
-	err = cmp.Or(err, c.checkReload())
+	err = cmp.Or(err, cfg.checkReload())
 	if wrong := (*DSNError)(nil); errors.As(err, &wrong) {
 		wrong.Param = configPrefix + strings.TrimPrefix(wrong.Param, paramPrefix)
 	}
@@ -155,11 +155,11 @@ const configPrefix = "Config."
 
 // checkParam returns an error for an unknown value, and for a value that this build doesn't
 // support.
-func (c *Config) checkParam(p *param) error {
+func (cfg *Config) checkParam(p *param) error {
 	if p.field == nil {
 		return nil
 	}
-	switch value := *p.field(c); {
+	switch value := *p.field(cfg); {
 	case value != "" && !slices.Contains(p.values, value):
 		return &DSNError{Param: p.name, Nearest: nearest.Word(value, p.values),
 			Reason: fmt.Sprintf("expected one of %[2]s, found %[1]q", value, strings.Join(p.values, ", "))}
@@ -170,9 +170,9 @@ func (c *Config) checkParam(p *param) error {
 	return nil
 }
 
-func (c *Config) checkReload() error {
-	if c.Reload != 0 && (c.Reload < minReload || c.Reload > maxReload) {
-		return reloadError(c.Reload.String())
+func (cfg *Config) checkReload() error {
+	if cfg.Reload != 0 && (cfg.Reload < minReload || cfg.Reload > maxReload) {
+		return reloadError(cfg.Reload.String())
 	}
 	return nil
 }
@@ -193,13 +193,13 @@ type options struct {
 	keyHook func(context.Context, GeneratedKeys)
 }
 
-func (c Config) apply(o *options) {
+func (cfg Config) apply(o *options) {
 	for i := range params {
 		if field := params[i].field; field != nil {
-			*field(&o.Config) = cmp.Or(*field(&c), *field(&o.Config))
+			*field(&o.Config) = cmp.Or(*field(&cfg), *field(&o.Config))
 		}
 	}
-	o.Reload = cmp.Or(c.Reload, o.Reload)
+	o.Reload = cmp.Or(cfg.Reload, o.Reload)
 }
 
 type optionFunc func(*options)

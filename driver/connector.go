@@ -74,28 +74,28 @@ func NewConnector(base driver.Connector, r *rule.Rule, opts ...Option) (*Connect
 	return (&wrapped{base: base.Driver(), rule: r, opts: newOptions(opts)}).connect(base, "")
 }
 
-// NewConnector returns a connector for sql.OpenDB over go-sql-driver with c.MySQL. Options of the same
-// meaning override the fields of c. A generator or worker-ID assigner that uses the connector's database
-// opens it by c.MySQL.FormatDSN.
+// NewConnector returns a connector for sql.OpenDB over go-sql-driver with cfg.MySQL. Options of the same
+// meaning override the fields of cfg. A generator or worker-ID assigner that uses the connector's database
+// opens it by cfg.MySQL.FormatDSN.
 //
 // The error is a [*DSNError], or has [ErrNoRule] in its chain. NewConnector doesn't contact the server.
-func (c *Config) NewConnector(opts ...Option) (*Connector, error) {
+func (cfg *Config) NewConnector(opts ...Option) (*Connector, error) {
 	switch {
-	case c.MySQL == nil:
+	case cfg.MySQL == nil:
 		return nil, &DSNError{Param: configPrefix + "MySQL", Reason: "it is nil; set it to a mysql.Config"}
-	case c.Rule == "":
+	case cfg.Rule == "":
 		return nil, &DSNError{Param: configPrefix + "Rule", Err: ErrNoRule,
 			Reason: "no sharding rule: set it to the path of the rule's file, or to a name given to driver.RegisterRule"}
 	}
-	r, err := ruleOf(c.Rule)
+	r, err := ruleOf(cfg.Rule)
 	if err != nil {
 		return nil, err
 	}
-	base, err := mysql.NewConnector(c.MySQL)
+	base, err := mysql.NewConnector(cfg.MySQL)
 	if err != nil {
 		return nil, &DSNError{Param: configPrefix + "MySQL", Reason: "go-sql-driver refuses it", Err: err}
 	}
-	connector, err := newConnector(base, r, newOptions(append([]Option{*c}, opts...)), c.MySQL.FormatDSN())
+	connector, err := newConnector(base, r, newOptions(append([]Option{*cfg}, opts...)), cfg.MySQL.FormatDSN())
 	if err == nil {
 		connector.driver = Driver{connector}
 	}
@@ -139,27 +139,27 @@ var errZeroConnector = fmt.Errorf("%w: the Connector is zero; make it with NewCo
 // driver's, a generator's if they were closed and can't be opened again, [ErrNoRule] for a zero
 // Connector, or an [errors.ErrUnsupported]: a connection must be a [driver.ExecerContext], a
 // [driver.QueryerContext], a [driver.ConnPrepareContext] and a [driver.ConnBeginTx].
-func (c *Connector) Connect(ctx context.Context) (driver.Conn, error) {
-	if err := c.enter(); err != nil {
+func (connector *Connector) Connect(ctx context.Context) (driver.Conn, error) {
+	if err := connector.enter(); err != nil {
 		return nil, err
 	}
-	conn, err := c.connect(ctx)
+	conn, err := connector.connect(ctx)
 	if err != nil {
-		_ = c.leave()
+		_ = connector.leave()
 		return nil, err
 	}
 	return conn, nil
 }
 
-func (c *Connector) connect(ctx context.Context) (*conn, error) {
-	under, err := c.base.Connect(ctx)
+func (connector *Connector) connect(ctx context.Context) (*conn, error) {
+	under, err := connector.base.Connect(ctx)
 	if err == nil && under == nil {
 		err = base.ErrNoAnswer
 	}
 	if err != nil {
 		return nil, err
 	}
-	conn, err := newConn(c, under)
+	conn, err := newConn(connector, under)
 	if err != nil {
 		_ = under.Close()
 	}
@@ -167,24 +167,24 @@ func (c *Connector) connect(ctx context.Context) (*conn, error) {
 }
 
 // Driver returns the driver that the connector was opened with.
-func (c *Connector) Driver() driver.Driver { return c.driver }
+func (connector *Connector) Driver() driver.Driver { return connector.driver }
 
 // Lookup returns the current rule's table for a table name in a statement. schema is the qualifier
 // in front of the name, or empty. Lookup returns nil for a table that isn't sharded. The Table is
 // read-only, and its Generator is closed when another rule replaces this one. See
 // [rule.Live.Lookup].
-func (c *Connector) Lookup(schema, table string) *rule.Table {
-	return c.current().generators.Lookup(schema, table)
+func (connector *Connector) Lookup(schema, table string) *rule.Table {
+	return connector.current().generators.Lookup(schema, table)
 }
 
 // Format writes a description for every verb, since the underlying connector may hold a password. The
 // description lists the rule's tables, generators and assigners, the server's kind and abilities, and
 // the number of cached prepared statements. It contains no secrets.
-func (c *Connector) Format(f fmt.State, _ rune) {
+func (connector *Connector) Format(f fmt.State, _ rune) {
 	var s Stats
-	c.setCache(&s)
+	connector.setCache(&s)
 	fmt.Fprintf(f, "%s\n  %s\n  prepared statements: %s, %d cached",
-		c.current().generators.Describe(), c.known.Describe(), s.StatementCache.Mode, s.StatementCache.Open)
+		connector.current().generators.Describe(), connector.known.Describe(), s.StatementCache.Mode, s.StatementCache.Open)
 	if limit := s.StatementCache.Limit; limit >= 0 {
 		fmt.Fprintf(f, " of %d", limit)
 	}
@@ -197,11 +197,11 @@ func (c *Connector) Format(f fmt.State, _ rune) {
 // transaction, or if a second sql.DB uses this connector. sql.DB.Close doesn't wait for running
 // statements. A program that exits while one runs keeps its worker ID until the lease ends, so wait
 // for running statements first, for example with http.Server.Shutdown.
-func (c *Connector) Close() error {
-	watchers.remove(c)
-	err := c.release(func() { c.closed = true })
-	c.closeBase.Do(func() {
-		if closer, ok := c.base.(io.Closer); ok {
+func (connector *Connector) Close() error {
+	watchers.remove(connector)
+	err := connector.release(func() { connector.closed = true })
+	connector.closeBase.Do(func() {
+		if closer, ok := connector.base.(io.Closer); ok {
 			err = errors.Join(err, closer.Close())
 		}
 	})
@@ -210,53 +210,55 @@ func (c *Connector) Close() error {
 
 // closeIdle closes a connector that its driver's Open made. The program may still hold it, and not
 // know that its pool has no connection at the moment, so Ready and NextKeys open the generators again.
-func (c *Connector) closeIdle() error {
-	c.mu.Lock()
-	c.reopens = true
-	c.mu.Unlock()
-	return c.Close()
+func (connector *Connector) closeIdle() error {
+	connector.mu.Lock()
+	connector.reopens = true
+	connector.mu.Unlock()
+	return connector.Close()
 }
 
 // reopen opens the generators again after closeIdle, until leave.
-func (c *Connector) reopen() error {
-	c.mu.Lock()
-	reopens := c.reopens
-	c.mu.Unlock()
+func (connector *Connector) reopen() error {
+	connector.mu.Lock()
+	reopens := connector.reopens
+	connector.mu.Unlock()
 	if !reopens {
 		return fmt.Errorf("%w: the database's generators", spi.ErrClosed)
 	}
-	return c.enter()
+	return connector.enter()
 }
 
 // enter counts a connection. It opens the generators again if they were closed, since another
 // sql.DB may still use this connector.
-func (c *Connector) enter() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.rules.Load() == nil {
+func (connector *Connector) enter() error {
+	connector.mu.Lock()
+	defer connector.mu.Unlock()
+	if connector.rules.Load() == nil {
 		return errZeroConnector
 	}
-	if c.unused() {
-		if _, err := c.install(c.rules.Load().rule); err != nil {
+	if connector.unused() {
+		if _, err := connector.install(connector.rules.Load().rule); err != nil {
 			return fill.HideBadConn(err)
 		}
 	}
-	c.connections++
+	connector.connections++
 	return nil
 }
 
 // leave counts a connection that was closed.
-func (c *Connector) leave() error { return c.release(func() { c.connections-- }) }
+func (connector *Connector) leave() error {
+	return connector.release(func() { connector.connections-- })
+}
 
 // unused reports whether no connection can use the generators.
-func (c *Connector) unused() bool { return c.closed && c.connections == 0 }
+func (connector *Connector) unused() bool { return connector.closed && connector.connections == 0 }
 
 // release calls change, and then closes the generators if the connector is unused.
-func (c *Connector) release(change func()) error {
-	c.mu.Lock()
+func (connector *Connector) release(change func()) error {
+	connector.mu.Lock()
 	change()
-	unused, rules := c.unused(), c.current()
-	c.mu.Unlock()
+	unused, rules := connector.unused(), connector.current()
+	connector.mu.Unlock()
 	if !unused {
 		return nil
 	}
@@ -281,11 +283,11 @@ func (c *Connector) release(change func()) error {
 // generated, and after a failed rule reload; [Connector.Stats] reports both. It doesn't contact the
 // database of the rows, and it returns soon after ctx ends. A generator that isn't an
 // [spi.ReadyReporter] is ready while its health has no error.
-func (c *Connector) Ready(ctx context.Context) error {
+func (connector *Connector) Ready(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	rules, err := c.use()
+	rules, err := connector.use()
 	if err != nil {
 		return err
 	}
@@ -294,10 +296,10 @@ func (c *Connector) Ready(ctx context.Context) error {
 }
 
 // ready calls isReady for all generators of tables, concurrently.
-func (r *ruleVersion) ready(ctx context.Context) error {
+func (version *ruleVersion) ready(ctx context.Context) error {
 	var all []*GeneratorError
 	seen := map[string]bool{}
-	for _, t := range r.rule.Tables() {
+	for _, t := range version.rule.Tables() {
 		if key := strings.ToLower(t.GeneratorName); !seen[key] {
 			seen[key] = true
 			all = append(all, &GeneratorError{Generator: t.GeneratorName, Table: t.Logical, Column: t.Column})
@@ -305,7 +307,7 @@ func (r *ruleVersion) ready(ctx context.Context) error {
 	}
 	var asked sync.WaitGroup
 	for _, e := range all {
-		g := r.generators.Generator(e.Generator)
+		g := version.generators.Generator(e.Generator)
 		asked.Go(func() { e.Err = panics.Call("it", func() error { return isReady(ctx, g) }) })
 	}
 	asked.Wait()

@@ -107,33 +107,33 @@ type wrapped struct {
 	opts options
 }
 
-func (d *wrapped) Open(name string) (driver.Conn, error) { return open(d, name) }
+func (wr *wrapped) Open(name string) (driver.Conn, error) { return open(wr, name) }
 
-func (d *wrapped) OpenConnector(name string) (driver.Connector, error) {
-	if d.base == nil {
+func (wr *wrapped) OpenConnector(name string) (driver.Connector, error) {
+	if wr.base == nil {
 		return nil, errors.New("shardkey: the wrapped driver is nil")
 	}
-	var base driver.Connector = opener{d.base, func() (driver.Conn, error) { return d.base.Open(name) }}
-	if of, ok := d.base.(driver.DriverContext); ok {
+	var base driver.Connector = opener{wr.base, func() (driver.Conn, error) { return wr.base.Open(name) }}
+	if of, ok := wr.base.(driver.DriverContext); ok {
 		var err error
 		if base, err = of.OpenConnector(name); err != nil {
 			return nil, err
 		}
 	}
-	return asConnector(d.connect(base, name))
+	return asConnector(wr.connect(base, name))
 }
 
-// connect returns a connector over base, whose driver is like d.
-func (d *wrapped) connect(base driver.Connector, name string) (*Connector, error) {
-	c, err := newConnector(base, d.rule, d.opts, name)
+// connect returns a connector over base, whose driver is like wr.
+func (wr *wrapped) connect(base driver.Connector, name string) (*Connector, error) {
+	c, err := newConnector(base, wr.rule, wr.opts, name)
 	if err == nil {
-		c.driver = &wrapped{Driver{c}, d.base, d.rule, d.opts}
+		c.driver = &wrapped{Driver{c}, wr.base, wr.rule, wr.opts}
 	}
 	return c, err
 }
 
 // Unwrap returns the underlying driver.
-func (d *wrapped) Unwrap() driver.Driver { return d.base }
+func (wr *wrapped) Unwrap() driver.Driver { return wr.base }
 
 // opener is a connector that opens connections by a function. The function hides the name of the
 // data source, which may contain a password, from package fmt.
@@ -142,8 +142,8 @@ type opener struct {
 	open   func() (driver.Conn, error)
 }
 
-func (o opener) Connect(context.Context) (driver.Conn, error) { return o.open() }
-func (o opener) Driver() driver.Driver                        { return o.driver }
+func (op opener) Connect(context.Context) (driver.Conn, error) { return op.open() }
+func (op opener) Driver() driver.Driver                        { return op.driver }
 
 // openName is a driver and the name of its data source.
 type openName struct {

@@ -27,20 +27,20 @@ func ParseDSN(dsn string) (*Config, error) {
 // FormatDSN returns the data source name of a configuration: go-sql-driver's, which contains the
 // password, with the parameters of this package. Of MySQL it has what [mysql.Config.FormatDSN] has,
 // for example no TLS configuration that isn't registered.
-func (c *Config) FormatDSN() string {
-	under := c.MySQL
+func (cfg *Config) FormatDSN() string {
+	under := cfg.MySQL
 	if under == nil {
 		under = mysql.NewConfig()
 	}
-	given := *c
-	values := map[string]string{paramRule: rulePath.Replace(url.PathEscape(c.Rule))}
+	given := *cfg
+	values := map[string]string{paramRule: rulePath.Replace(url.PathEscape(cfg.Rule))}
 	for i := range params {
 		if field := params[i].field; field != nil {
 			values[params[i].name] = *field(&given)
 		}
 	}
-	if c.Reload != 0 {
-		values[paramReload] = c.Reload.String()
+	if cfg.Reload != 0 {
+		values[paramReload] = cfg.Reload.String()
 	}
 	text := under.FormatDSN()
 	separator := "?"
@@ -59,11 +59,11 @@ func (c *Config) FormatDSN() string {
 // rulePath escapes what url.PathEscape leaves and a DSN doesn't allow in the rule's path.
 var rulePath = strings.NewReplacer("&", "%26", "@", "%40")
 
-// parse sets the fields of c from the parameters of this package, and returns the rest of the DSN
+// parse sets the fields of cfg from the parameters of this package, and returns the rest of the DSN
 // unchanged.
-func (c *Config) parse(text string) (base string, err error) {
+func (cfg *Config) parse(text string) (base string, err error) {
 	head, query, found := splitQuery(text)
-	base, err = c.parseParams(head, query, found)
+	base, err = cfg.parseParams(head, query, found)
 	if wrong := (*DSNError)(nil); errors.As(err, &wrong) && wrong.Param != "" && strings.Contains(query, "@") {
 		// The parsed parameters may be the end of a password.
 		return "", &DSNError{Reason: "the parameters are invalid and contain an @; " +
@@ -73,7 +73,7 @@ func (c *Config) parse(text string) (base string, err error) {
 	return base, err
 }
 
-func (c *Config) parseParams(head, query string, found bool) (base string, err error) {
+func (cfg *Config) parseParams(head, query string, found bool) (base string, err error) {
 	given := map[string]bool{}
 	var rest []string
 	for text := range strings.SplitSeq(query, "&") {
@@ -91,7 +91,7 @@ func (c *Config) parseParams(head, query string, found bool) (base string, err e
 		case value == "":
 			return "", &DSNError{Param: name, Reason: "it has no value"}
 		}
-		if err := c.set(p, value); err != nil {
+		if err := cfg.set(p, value); err != nil {
 			return "", err
 		}
 		given[name] = true

@@ -55,21 +55,21 @@ type Plan struct {
 //
 // The parameter columns lists the columns of the table in order, for an INSERT without a column
 // list. Without them the error for such an INSERT has [ErrNoConnection] in its chain.
-func (c *Connector) Plan(statement string, columns ...string) (*Plan, error) {
-	live, err := c.use()
+func (connector *Connector) Plan(statement string, columns ...string) (*Plan, error) {
+	live, err := connector.use()
 	if err != nil {
 		return nil, err
 	}
 	defer live.generators.Release()
-	p, err := c.planStatement(live, statement, columns)
-	if !errors.Is(err, rewrite.ErrSeveralStatements) || c.known.Client.Single {
+	p, err := connector.planStatement(live, statement, columns)
+	if !errors.Is(err, rewrite.ErrSeveralStatements) || connector.known.Client.Single {
 		return p, err
 	}
 	var all []*Plan
 	for rest := statement; rest != ""; all = append(all, p) {
 		before, one := statement[:len(statement)-len(rest)], ""
 		if one, rest, err = rewrite.Split(rest, rewrite.Options{}); err == nil {
-			p, err = c.planStatement(live, one, columns)
+			p, err = connector.planStatement(live, one, columns)
 		}
 		if err != nil {
 			return nil, afterOthers(refusal(err), before)
@@ -80,13 +80,13 @@ func (c *Connector) Plan(statement string, columns ...string) (*Plan, error) {
 }
 
 // planStatement is Plan for one statement.
-func (c *Connector) planStatement(live *ruleVersion, statement string, columns []string) (*Plan, error) {
-	if !c.known.Client.Scan(statement).MustParse() {
+func (connector *Connector) planStatement(live *ruleVersion, statement string, columns []string) (*Plan, error) {
+	if !connector.known.Client.Scan(statement).MustParse() {
 		p, err := rewrite.Parse(statement, rewrite.Options{})
 		return &Plan{Plan: p}, err
 	}
 	ctx, rules := context.Background(), live.withoutEffect()
-	s, a := c.assume(columns)
+	s, a := connector.assume(columns)
 	p, err := rules.plan(ctx, s, statement, false)
 	if err == nil && p.fills() {
 		err = p.check(ctx, s)

@@ -106,8 +106,8 @@ func isOtherWidth(err error) bool {
 // uncountedError is the error for rows that can't be counted.
 type uncountedError struct{ err error }
 
-func (e *uncountedError) Error() string { return e.err.Error() }
-func (e *uncountedError) Unwrap() error { return e.err }
+func (of *uncountedError) Error() string { return of.err.Error() }
+func (of *uncountedError) Unwrap() error { return of.err }
 
 // unkeyed returns what follows if the keys can't be made. If the rows can't be counted, the error is the
 // server's for the statement: with a key that always fails, so that no row is inserted.
@@ -206,4 +206,6 @@ type explainedRows struct {
 	plan *plan
 }
 
-func (r explainedRows) Next(dest []driver.Value) error { return r.plan.explainKey(r.Rows.Next(dest)) }
+func (rows explainedRows) Next(dest []driver.Value) error {
+	return rows.plan.explainKey(rows.Rows.Next(dest))
+}

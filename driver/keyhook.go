@@ -30,10 +30,10 @@ func WithKeyHook(f func(ctx context.Context, filled GeneratedKeys)) Option {
 }
 
 // callKeyHook calls the function of WithKeyHook, which there must be.
-func (r *ruleVersion) callKeyHook(ctx context.Context, t *rule.Table, rows int, keys *rewrite.Keys) error {
+func (version *ruleVersion) callKeyHook(ctx context.Context, t *rule.Table, rows int, keys *rewrite.Keys) error {
 	first := keys.At(0)
 	return fill.HideBadConn(panics.Call("the function of WithKeyHook", func() error {
-		r.keyHook(ctx, GeneratedKeys{t.Logical, t.Column, t.GeneratorName, t.GeneratorType, rows, first})
+		version.keyHook(ctx, GeneratedKeys{t.Logical, t.Column, t.GeneratorName, t.GeneratorType, rows, first})
 		return nil
 	}))
 }

@@ -48,26 +48,26 @@ func keysOf(ctx context.Context) *keysList {
 	return r
 }
 
-func (r *keysList) reset() {
-	for ; r != nil; r = r.outer {
-		*r.keys = Keys{}
+func (list *keysList) reset() {
+	for ; list != nil; list = list.outer {
+		*list.keys = Keys{}
 	}
 }
 
 // set stores the keys of a statement.
-func (r *keysList) set(keys Keys) {
-	if r != nil && r.before.values != nil {
-		keys = r.before.with(keys)
+func (list *keysList) set(keys Keys) {
+	if list != nil && list.before.values != nil {
+		keys = list.before.with(keys)
 	}
-	for ; r != nil; r = r.outer {
-		*r.keys = keys
+	for ; list != nil; list = list.outer {
+		*list.keys = keys
 	}
 }
 
 // after returns the list for a statement that follows others, which have keys.
-func (r *keysList) after(others Keys) *keysList {
-	if r == nil {
+func (list *keysList) after(others Keys) *keysList {
+	if list == nil {
 		return nil
 	}
-	return &keysList{keys: r.keys, outer: r.outer, before: others}
+	return &keysList{keys: list.keys, outer: list.outer, before: others}
 }

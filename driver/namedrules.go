@@ -48,29 +48,29 @@ func DeregisterRule(name string) {
 }
 
 // renew replaces all registered rules that were loaded from file with next.
-func (n *registeredRules) renew(file string, next *rule.Rule) {
-	n.Lock()
-	defer n.Unlock()
-	for name, r := range n.rules {
+func (reg *registeredRules) renew(file string, next *rule.Rule) {
+	reg.Lock()
+	defer reg.Unlock()
+	for name, r := range reg.rules {
 		if of, _ := r.Source(); of == file {
-			n.rules[name] = next
+			reg.rules[name] = next
 		}
 	}
 }
 
-func (n *registeredRules) get(name string) *rule.Rule {
-	n.RLock()
-	defer n.RUnlock()
-	return n.rules[name]
+func (reg *registeredRules) get(name string) *rule.Rule {
+	reg.RLock()
+	defer reg.RUnlock()
+	return reg.rules[name]
 }
 
-func (n *registeredRules) list() string {
-	n.RLock()
-	defer n.RUnlock()
-	if len(n.rules) == 0 {
+func (reg *registeredRules) list() string {
+	reg.RLock()
+	defer reg.RUnlock()
+	if len(reg.rules) == 0 {
 		return "none is registered"
 	}
-	return "registered: " + strings.Join(slices.Sorted(maps.Keys(n.rules)), ", ")
+	return "registered: " + strings.Join(slices.Sorted(maps.Keys(reg.rules)), ", ")
 }
 
 // ruleName returns the rule's name or path in a shardkeyRule parameter: the value if it is a registered

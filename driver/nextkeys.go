@@ -32,19 +32,19 @@ const maxNextKeys = 1_000_000
 // wraps [ErrWrongShard] for a value that belongs in another actual table.
 //
 // NextKeys uses no connection and is safe for concurrent use.
-func (c *Connector) NextKeys(ctx context.Context, table string, n int, values ...any) ([]any, error) {
-	keys, err := c.nextKeys(ctx, table, n, values)
+func (connector *Connector) NextKeys(ctx context.Context, table string, n int, values ...any) ([]any, error) {
+	keys, err := connector.nextKeys(ctx, table, n, values)
 	return keys, refusal(err)
 }
 
-func (c *Connector) nextKeys(ctx context.Context, table string, n int, values []any) ([]any, error) {
+func (connector *Connector) nextKeys(ctx context.Context, table string, n int, values []any) ([]any, error) {
 	if n < 1 || n > maxNextKeys {
 		return nil, fill.NoKeys(table, fmt.Sprintf("expected 1 to %d keys, found %d", maxNextKeys, n), nil)
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	rules, err := c.use()
+	rules, err := connector.use()
 	if err != nil {
 		return nil, err
 	}
@@ -68,23 +68,23 @@ func NextKeys(ctx context.Context, db *sql.DB, table string, n int, values ...an
 }
 
 // find returns the table for a name in an INSERT.
-func (r *ruleVersion) find(name string) (*keyedTable, *fill.ActualTable, error) {
+func (version *ruleVersion) find(name string) (*keyedTable, *fill.ActualTable, error) {
 	schema, unqualified := "", name
-	ruled := r.generators.Lookup("", name)
+	ruled := version.generators.Lookup("", name)
 	if before, after, ok := strings.Cut(name, "."); ruled == nil && ok {
 		schema, unqualified = before, after
-		ruled = r.generators.Lookup(schema, unqualified)
+		ruled = version.generators.Lookup(schema, unqualified)
 	}
 	if ruled != nil {
-		t := r.plans.table(ruled)
+		t := version.plans.table(ruled)
 		return t, t.ActualTable(schema, unqualified), nil
 	}
 	reason := "the rule does not list the table"
-	if like := r.generators.Unlisted(schema, unqualified); like != nil {
+	if like := version.generators.Unlisted(schema, unqualified); like != nil {
 		return nil, nil, fill.NoKeys(name, reason, like)
 	}
 	var known []string
-	for _, t := range r.rule.Tables() {
+	for _, t := range version.rule.Tables() {
 		known = append(known, t.Logical)
 	}
 	if near := nearest.Word(name, known); near != "" {

@@ -254,11 +254,11 @@ func (g *planner) readColumns(ctx context.Context, schema, name string) ([]strin
 
 // plan returns the plan of a statement in a session, from the cache or a new one. commented: see
 // planKey.
-func (r *ruleVersion) plan(ctx context.Context, s *session.Session, query string, commented bool) (*plan, error) {
+func (version *ruleVersion) plan(ctx context.Context, s *session.Session, query string, commented bool) (*plan, error) {
 	key := planKey{text: query, commented: commented}
 	modeKnown := false
 	key.mode, key.charset, modeKnown = s.KnownMode()
-	p, err := r.planAs(ctx, s, key)
+	p, err := version.planAs(ctx, s, key)
 	if modeKnown || err == errCommented || session.IsFatal(ctx, err) || err == nil && p.InAnySession() {
 		return p, err
 	}
@@ -276,7 +276,7 @@ func (r *ruleVersion) plan(ctx context.Context, s *session.Session, query string
 		return p, err
 	}
 	key.mode, key.charset = mode, charset
-	return r.planAs(ctx, s, key)
+	return version.planAs(ctx, s, key)
 }
 
 // readsCounts returns the error for an INSERT that reads the counts of the statement before. A query of
@@ -287,17 +287,17 @@ func readsCounts() error {
 }
 
 // planAs returns the plan of a statement for a certain sql_mode and character set.
-func (r *ruleVersion) planAs(ctx context.Context, s *session.Session, key planKey) (*plan, error) {
-	p := r.plans.get(key)
+func (version *ruleVersion) planAs(ctx context.Context, s *session.Session, key planKey) (*plan, error) {
+	p := version.plans.get(key)
 	if p == nil {
-		r.counts.planMisses.Add(1)
+		version.counts.planMisses.Add(1)
 	} else {
-		r.counts.planHits.Add(1)
+		version.counts.planHits.Add(1)
 		if current, err := p.holds(ctx, s); current || err != nil {
 			return p, err
 		}
 	}
-	return r.newPlan(ctx, s, key)
+	return version.newPlan(ctx, s, key)
 }
 
 // errCommented is returned for a statement that must be planned with the comments around it.
@@ -315,14 +315,14 @@ func (p *plan) mayBeCommented() bool {
 
 // newPlan parses a statement. If columns from the cache don't match it, newPlan reads the columns
 // again, since they may have changed.
-func (r *ruleVersion) newPlan(ctx context.Context, s *session.Session, key planKey) (*plan, error) {
+func (version *ruleVersion) newPlan(ctx context.Context, s *session.Session, key planKey) (*plan, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	g := planner{session: s, rules: r}
+	g := planner{session: s, rules: version}
 	p, err := g.read(ctx, key)
 	if err == nil && g.cached && p.isInvalid() && !s.IsAssumed() {
-		g = planner{session: s, rules: r, fresh: true}
+		g = planner{session: s, rules: version, fresh: true}
 		p, err = g.read(ctx, key)
 	}
 	switch {
@@ -334,18 +334,18 @@ func (r *ruleVersion) newPlan(ctx context.Context, s *session.Session, key planK
 		return nil, errCommented
 	}
 	p.lasting = !g.typed && (len(p.columns) == 0 || !p.isInvalid())
-	if !r.plans.holds(key, p) {
+	if !version.plans.holds(key, p) {
 		return p, nil
 	}
-	seen := r.plans.isSeen(key)
+	seen := version.plans.isSeen(key)
 	if !seen || !p.isSameAgain() { // otherwise a plan of this key was verified before the cache dropped it
-		if err := r.verifier.verify(key.text, g.options(ctx, key), p.Plan); err != nil {
+		if err := version.verifier.verify(key.text, g.options(ctx, key), p.Plan); err != nil {
 			return nil, err
 		}
 	}
-	r.plans.see(key)
+	version.plans.see(key)
 	if p.lasting && (seen || p.NumArgs > 0) {
-		r.plans.put(key, p)
+		version.plans.put(key, p)
 	}
 	return p, nil
 }

@@ -13,10 +13,10 @@ import (
 )
 
 // refused counts and logs a refused statement, and returns its error.
-func (c *Connector) refused(err error) error {
+func (connector *Connector) refused(err error) error {
 	err = refusal(err)
 	if e, ok := errors.AsType[*StatementError](err); ok {
-		c.refusals.add(c.logger, e)
+		connector.refusals.add(connector.logger, e)
 	}
 	return err
 }
@@ -39,20 +39,20 @@ const (
 )
 
 // counts returns the number of statements for each reason.
-func (r *refusals) counts() map[string]int64 {
+func (rf *refusals) counts() map[string]int64 {
 	all := map[string]int64{}
 	for reason := range sentinels {
 		all[reason] = 0
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	maps.Copy(all, r.byReason)
+	rf.mu.Lock()
+	defer rf.mu.Unlock()
+	maps.Copy(all, rf.byReason)
 	return all
 }
 
-func (r *refusals) add(logger *slog.Logger, e *StatementError) {
+func (rf *refusals) add(logger *slog.Logger, e *StatementError) {
 	ended := errors.Is(e, context.Canceled) || errors.Is(e, context.DeadlineExceeded) // by the caller
-	suppressed, due := r.due(refusedKey{e.Reason, e.Table}, ended)
+	suppressed, due := rf.due(refusedKey{e.Reason, e.Table}, ended)
 	if !due {
 		return
 	}
@@ -103,23 +103,23 @@ func remedyOf(e *StatementError) string {
 
 // due counts a statement. It reports whether to log a line now, and how many lines were suppressed
 // since the last one. A statement whose caller ended it is not logged.
-func (r *refusals) due(key refusedKey, ended bool) (suppressed int, due bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.seen == nil {
-		r.seen, r.byReason = map[refusedKey]*logLimit{}, map[string]int64{}
+func (rf *refusals) due(key refusedKey, ended bool) (suppressed int, due bool) {
+	rf.mu.Lock()
+	defer rf.mu.Unlock()
+	if rf.seen == nil {
+		rf.seen, rf.byReason = map[refusedKey]*logLimit{}, map[string]int64{}
 	}
-	r.byReason[key.reason]++
+	rf.byReason[key.reason]++
 	if ended {
 		return 0, false
 	}
-	if r.seen[key] == nil && len(r.seen) >= maxRefused {
+	if rf.seen[key] == nil && len(rf.seen) >= maxRefused {
 		key.table = ""
 	}
-	if r.seen[key] == nil {
-		r.seen[key] = new(logLimit)
+	if rf.seen[key] == nil {
+		rf.seen[key] = new(logLimit)
 	}
-	return r.seen[key].due()
+	return rf.seen[key].due()
 }
 
 // logLimit limits the log lines about one problem to one in each minute. The zero value is ready to

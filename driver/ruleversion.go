@@ -46,71 +46,71 @@ type env struct {
 
 // install opens the rule's generators and makes the rule the current one. It returns the old
 // ruleVersion, for the caller to close.
-func (c *Connector) install(r *rule.Rule) (old *ruleVersion, err error) {
-	next, err := c.open(r)
+func (connector *Connector) install(r *rule.Rule) (old *ruleVersion, err error) {
+	next, err := connector.open(r)
 	if err != nil {
 		return nil, err
 	}
 	next.logWarnings()
-	old = c.rules.Load()
-	c.set(next)
-	c.logger.Info("shardkey: rule in use", next.attrs()...)
+	old = connector.rules.Load()
+	connector.set(next)
+	connector.logger.Info("shardkey: rule in use", next.attrs()...)
 	return old, nil
 }
 
 // open opens the rule's generators. It reuses current generators with the same configuration.
-func (c *Connector) open(r *rule.Rule) (*ruleVersion, error) {
+func (connector *Connector) open(r *rule.Rule) (*ruleVersion, error) {
 	if r == nil {
 		return nil, fmt.Errorf("%w: the rule is nil", ErrNoRule)
 	}
 	var generators *rule.Live
 	var err error
-	if now := c.rules.Load(); now != nil {
+	if now := connector.rules.Load(); now != nil {
 		generators, err = now.generators.Replace(r)
 	} else {
-		generators, err = r.Open(c.host)
+		generators, err = r.Open(connector.host)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return &ruleVersion{env: &c.env, rule: r, generators: generators, plans: newPlanCache(&c.env)}, nil
+	return &ruleVersion{env: &connector.env, rule: r, generators: generators, plans: newPlanCache(&connector.env)}, nil
 }
 
 // set makes next the current rule.
-func (c *Connector) set(next *ruleVersion) {
-	next.generation, next.since = c.counts.generation.Add(1), c.now()
-	c.rules.Store(next)
+func (connector *Connector) set(next *ruleVersion) {
+	next.generation, next.since = connector.counts.generation.Add(1), connector.now()
+	connector.rules.Store(next)
 }
 
 // attrs returns the attributes of a log line about the rule.
-func (r *ruleVersion) attrs() []any {
-	if file, _ := r.rule.Source(); file != "" {
-		return []any{"file", file, "hash", r.rule.Hash()}
+func (version *ruleVersion) attrs() []any {
+	if file, _ := version.rule.Source(); file != "" {
+		return []any{"file", file, "hash", version.rule.Hash()}
 	}
-	return []any{"name", r.rule.Name(), "hash", r.rule.Hash()}
+	return []any{"name", version.rule.Name(), "hash", version.rule.Hash()}
 }
 
 // noRules is the ruleVersion of a zero Connector.
 var noRules = &ruleVersion{env: new(env), rule: new(rule.Rule), generators: new(rule.Live), plans: newPlanCache(new(env))}
 
 // current returns the current rule.
-func (c *Connector) current() *ruleVersion { return cmp.Or(c.rules.Load(), noRules) }
+func (connector *Connector) current() *ruleVersion { return cmp.Or(connector.rules.Load(), noRules) }
 
 // use returns the current rule, with its generators acquired.
-func (c *Connector) use() (*ruleVersion, error) {
+func (connector *Connector) use() (*ruleVersion, error) {
 	for {
-		rules := c.rules.Load()
+		rules := connector.rules.Load()
 		if rules == nil {
 			return nil, errZeroConnector
 		}
 		if rules.generators.Acquire() {
 			return rules, nil
 		}
-		if rules == c.rules.Load() {
-			if err := c.reopen(); err != nil {
+		if rules == connector.rules.Load() {
+			if err := connector.reopen(); err != nil {
 				return nil, err
 			}
-			defer func() { _ = c.leave() }() // the caller releases the generators
+			defer func() { _ = connector.leave() }() // the caller releases the generators
 		}
 	}
 }
@@ -123,8 +123,8 @@ func (c *Connector) use() (*ruleVersion, error) {
 // If r can't be opened, the old rule stays in use and SetRule returns the error. Otherwise the
 // error is from closing the old generators, and r is in use. SetRule returns [spi.ErrClosed] for a
 // closed Connector.
-func (c *Connector) SetRule(r *rule.Rule) error {
-	old, err := c.replace(r)
+func (connector *Connector) SetRule(r *rule.Rule) error {
+	old, err := connector.replace(r)
 	if err != nil {
 		return err
 	}
@@ -133,30 +133,30 @@ func (c *Connector) SetRule(r *rule.Rule) error {
 
 // change replaces old with next. It returns false if another rule replaced old before, or if the
 // connector was closed; the caller then closes next.
-func (c *Connector) change(old, next *ruleVersion) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.closed || c.rules.Load() != old { // mu guards all changes
+func (connector *Connector) change(old, next *ruleVersion) bool {
+	connector.mu.Lock()
+	defer connector.mu.Unlock()
+	if connector.closed || connector.rules.Load() != old { // mu guards all changes
 		return false
 	}
-	c.set(next)
+	connector.set(next)
 	return true
 }
 
-func (c *Connector) replace(r *rule.Rule) (old *ruleVersion, err error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.rules.Load() == nil {
+func (connector *Connector) replace(r *rule.Rule) (old *ruleVersion, err error) {
+	connector.mu.Lock()
+	defer connector.mu.Unlock()
+	if connector.rules.Load() == nil {
 		return nil, errZeroConnector
 	}
-	if c.closed {
+	if connector.closed {
 		return nil, spi.ErrClosed
 	}
-	return c.install(r)
+	return connector.install(r)
 }
 
 // Rule returns the current rule. It returns an empty rule for a zero Connector.
-func (c *Connector) Rule() *rule.Rule { return c.current().rule }
+func (connector *Connector) Rule() *rule.Rule { return connector.current().rule }
 
 // takeRule makes next the rule of all connectors, or of none if it returns an error.
 func takeRule(connectors []*Connector, next *rule.Rule) error {
@@ -185,9 +185,9 @@ func takeRule(connectors []*Connector, next *rule.Rule) error {
 }
 
 // logWarnings logs the warnings about the rule and its open generators.
-func (r *ruleVersion) logWarnings() {
-	for _, w := range slices.Concat(r.rule.Warnings(), r.generators.Warnings()) {
-		r.logger.Warn("shardkey: rule warning", "warning", w)
+func (version *ruleVersion) logWarnings() {
+	for _, w := range slices.Concat(version.rule.Warnings(), version.generators.Warnings()) {
+		version.logger.Warn("shardkey: rule warning", "warning", w)
 	}
 }
 

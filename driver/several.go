@@ -23,13 +23,13 @@ type results struct {
 var _ mysql.Result = (*results)(nil)
 
 // LastInsertId returns the insert ID of the last statement, as go-sql-driver does.
-func (r *results) LastInsertId() (int64, error) { return last(r.ids), nil }
+func (rs *results) LastInsertId() (int64, error) { return last(rs.ids), nil }
 
 // RowsAffected returns the affected rows of the last statement.
-func (r *results) RowsAffected() (int64, error) { return last(r.affected), nil }
+func (rs *results) RowsAffected() (int64, error) { return last(rs.affected), nil }
 
-func (r *results) AllLastInsertIds() []int64 { return r.ids }
-func (r *results) AllRowsAffected() []int64  { return r.affected }
+func (rs *results) AllLastInsertIds() []int64 { return rs.ids }
+func (rs *results) AllRowsAffected() []int64  { return rs.affected }
 
 func last(all []int64) int64 {
 	if len(all) == 0 {
@@ -39,14 +39,14 @@ func last(all []int64) int64 {
 }
 
 // add adds the result of one statement, and its keys.
-func (r *results) add(one driver.Result, keys Keys) {
-	r.keys = r.keys.with(keys)
+func (rs *results) add(one driver.Result, keys Keys) {
+	rs.keys = rs.keys.with(keys)
 	if all, ok := one.(mysql.Result); ok {
-		r.affected, r.ids = append(r.affected, all.AllRowsAffected()...), append(r.ids, all.AllLastInsertIds()...)
+		rs.affected, rs.ids = append(rs.affected, all.AllRowsAffected()...), append(rs.ids, all.AllLastInsertIds()...)
 	} else if one != nil {
 		affected, _ := one.RowsAffected()
 		id, _ := one.LastInsertId()
-		r.affected, r.ids = append(r.affected, affected), append(r.ids, id)
+		rs.affected, rs.ids = append(rs.affected, affected), append(rs.ids, id)
 	}
 }
 

@@ -134,47 +134,47 @@ func (h Histogram) MarshalJSON() ([]byte, error) {
 // Stats returns the connector's statistics. It doesn't contact a server, and also works while the
 // server is unavailable and after Close. It is safe for concurrent use and cheap enough to call for
 // each scrape.
-func (c *Connector) Stats() Stats {
-	rules := c.current()
-	c.mu.Lock()
-	connections := c.connections
-	c.mu.Unlock()
-	s := Stats{Database: c.database, Connections: connections, Generators: rules.generators.Status(), Refused: c.refusals.counts()}
-	c.setRule(&s, rules)
+func (connector *Connector) Stats() Stats {
+	rules := connector.current()
+	connector.mu.Lock()
+	connections := connector.connections
+	connector.mu.Unlock()
+	s := Stats{Database: connector.database, Connections: connections, Generators: rules.generators.Status(), Refused: connector.refusals.counts()}
+	connector.setRule(&s, rules)
 	s.Plans.Entries, s.Plans.Bytes = rules.plans.size()
-	s.Plans.Hits, s.Plans.Misses = c.counts.planHits.Load(), c.counts.planMisses.Load()
-	c.setCache(&s)
-	c.verifier.setStats(&s)
+	s.Plans.Hits, s.Plans.Misses = connector.counts.planHits.Load(), connector.counts.planMisses.Load()
+	connector.setCache(&s)
+	connector.verifier.setStats(&s)
 	tables := rules.rule.Tables()
 	s.Tables = make([]TableStats, len(tables))
 	for i := range tables {
-		s.Tables[i] = tableStats(&tables[i], c.counts.table(&tables[i]).Totals())
+		s.Tables[i] = tableStats(&tables[i], connector.counts.table(&tables[i]).Totals())
 	}
 	return s
 }
 
-func (c *Connector) setRule(s *Stats, rules *ruleVersion) {
+func (connector *Connector) setRule(s *Stats, rules *ruleVersion) {
 	r := &s.Rule
 	r.File, _ = rules.rule.Source()
 	r.Name, r.Hash, r.Generation, r.Since = rules.rule.Name(), rules.rule.Hash(), rules.generation, rules.since
-	r.Watched, r.ReloadErrors = watchers.watches(c), c.counts.reloadErrors.Load()
-	if err := c.counts.reloadError.Load(); err != nil {
+	r.Watched, r.ReloadErrors = watchers.watches(connector), connector.counts.reloadErrors.Load()
+	if err := connector.counts.reloadError.Load(); err != nil {
 		r.ReloadError = *err
 	}
 }
 
-func (c *Connector) setCache(s *Stats) {
-	have, r := c.cache.Stats(), &s.StatementCache
-	r.Mode, r.Open, r.Limit = cmp.Or(c.config.Statements, statementsAuto), have.Open, have.Limit
+func (connector *Connector) setCache(s *Stats) {
+	have, r := connector.cache.Stats(), &s.StatementCache
+	r.Mode, r.Open, r.Limit = cmp.Or(connector.config.Statements, statementsAuto), have.Open, have.Limit
 	r.Hits, r.Misses, r.Dropped = have.Hits, have.Misses, have.Dropped
 }
 
 // now returns the time of the connector's clock.
-func (c *Connector) now() time.Time {
-	if c.host.Clock == nil {
+func (connector *Connector) now() time.Time {
+	if connector.host.Clock == nil {
 		return time.Now()
 	}
-	return c.host.Clock.Now()
+	return connector.host.Clock.Now()
 }
 
 // tableStats returns the counts of a table.
@@ -201,22 +201,22 @@ type counts struct {
 type tableKey struct{ table, column, generator, typ string }
 
 // table returns the counts of a table of a rule.
-func (n *counts) table(r *rule.Table) *fill.Counts {
+func (cs *counts) table(r *rule.Table) *fill.Counts {
 	key := tableKey{strings.ToLower(r.Logical), strings.ToLower(r.Column), strings.ToLower(r.GeneratorName),
 		r.GeneratorType}
-	t, ok := n.tables.Load(key)
+	t, ok := cs.tables.Load(key)
 	if !ok {
-		t, _ = n.tables.LoadOrStore(key, new(fill.Counts))
+		t, _ = cs.tables.LoadOrStore(key, new(fill.Counts))
 	}
 	return t.(*fill.Counts)
 }
 
 // reloaded records the result of reloading the rule's file.
-func (n *counts) reloaded(err error) {
+func (cs *counts) reloaded(err error) {
 	if err == nil {
-		n.reloadError.Store(nil)
+		cs.reloadError.Store(nil)
 		return
 	}
-	n.reloadErrors.Add(1)
-	n.reloadError.Store(new(err.Error()))
+	cs.reloadErrors.Add(1)
+	cs.reloadError.Store(new(err.Error()))
 }

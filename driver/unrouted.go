@@ -15,12 +15,12 @@ import (
 
 // explainUnrouted adds to the server's error about a missing table that the INSERT names the logical
 // table.
-func (r *ruleVersion) explainUnrouted(t *rule.Table, name string, err error) error {
+func (version *ruleVersion) explainUnrouted(t *rule.Table, name string, err error) error {
 	var my *mysql.MySQLError
 	if !errors.As(err, &my) || my.Number != sqlerr.UnknownTable || !facts.ContainsName(my.Message, name) {
 		return err
 	}
-	if unrouted := r.unrouted(t, name); unrouted != "" {
+	if unrouted := version.unrouted(t, name); unrouted != "" {
 		return fmt.Errorf("shardkey: %s: %w", unrouted, err)
 	}
 	return err
@@ -28,11 +28,11 @@ func (r *ruleVersion) explainUnrouted(t *rule.Table, name string, err error) err
 
 // unrouted explains why an INSERT can't name this table, if it is a logical table and none of its
 // actual tables. It returns "" for other tables.
-func (r *ruleVersion) unrouted(t *rule.Table, name string) string {
+func (version *ruleVersion) unrouted(t *rule.Table, name string) string {
 	if !strings.EqualFold(name, t.Logical) {
 		return ""
 	}
-	for place := range r.rule.Places(t.Logical) {
+	for place := range version.rule.Places(t.Logical) {
 		if strings.EqualFold(place.Table, name) {
 			return ""
 		}

@@ -35,7 +35,7 @@ type registry struct {
 
 // add watches the file of the connector's rule, unless interval is 0. A file has one goroutine,
 // with the shortest interval of all connectors.
-func (o *registry) add(c *Connector, interval time.Duration) error {
+func (open *registry) add(c *Connector, interval time.Duration) error {
 	if interval == 0 {
 		return nil
 	}
@@ -44,13 +44,13 @@ func (o *registry) add(c *Connector, interval time.Duration) error {
 		return &DSNError{Param: paramReload,
 			Reason: fmt.Sprintf("the rule %s was not loaded from a file; load it from a file or remove the parameter", c.Rule().Name())}
 	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	w := o.byFile[file]
+	open.mu.Lock()
+	defer open.mu.Unlock()
+	w := open.byFile[file]
 	if w == nil {
 		w = &watcher{file: file, interval: interval, ticker: time.NewTicker(interval), connectors: map[*Connector]bool{},
 			stop: make(chan struct{}), done: make(chan struct{})}
-		o.byFile[file] = w
+		open.byFile[file] = w
 		go w.run()
 	}
 	w.connectors[c], c.watcher = true, w
@@ -63,8 +63,8 @@ func (o *registry) add(c *Connector, interval time.Duration) error {
 
 // remove removes a closed connector. If its file was watched for this connector alone, the
 // goroutine has ended when remove returns.
-func (o *registry) remove(c *Connector) {
-	o.mu.Lock()
+func (open *registry) remove(c *Connector) {
+	open.mu.Lock()
 	w := c.watcher
 	c.watcher = nil
 	last := false
@@ -73,9 +73,9 @@ func (o *registry) remove(c *Connector) {
 		last = len(w.connectors) == 0
 	}
 	if last {
-		delete(o.byFile, w.file)
+		delete(open.byFile, w.file)
 	}
-	o.mu.Unlock()
+	open.mu.Unlock()
 	if last {
 		close(w.stop)
 		<-w.done
@@ -83,23 +83,23 @@ func (o *registry) remove(c *Connector) {
 }
 
 // using returns the connectors whose rule still comes from the file.
-func (o *registry) using(w *watcher) []*Connector {
-	o.mu.Lock()
-	defer o.mu.Unlock()
+func (open *registry) using(w *watcher) []*Connector {
+	open.mu.Lock()
+	defer open.mu.Unlock()
 	all := slices.Collect(maps.Keys(w.connectors))
 	return slices.DeleteFunc(all, func(c *Connector) bool { return c.file() != w.file })
 }
 
 // watches reports whether the file of the connector's rule is watched for it.
-func (o *registry) watches(c *Connector) bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
+func (open *registry) watches(c *Connector) bool {
+	open.mu.Lock()
+	defer open.mu.Unlock()
 	return c.watcher != nil && c.watcher.file == c.file()
 }
 
 // file returns the path of the current rule's file, or "".
-func (c *Connector) file() string {
-	file, _ := c.Rule().Source()
+func (connector *Connector) file() string {
+	file, _ := connector.Rule().Source()
 	return file
 }
 

@@ -104,17 +104,17 @@ func (b *binder[A]) end() []A { return append(b.bound, b.args[b.copied:]...) }
 // their number n. It doesn't change args. A statement with arguments gets its keys as arguments.
 // Without arguments it gets them as literals, if they are integers, strings or []byte. A wrong number
 // of arguments or keys is an error, and so is a statement with a [Plan.Count].
-func (p *Plan) Rewrite(args []any, generate func(in *Insert, n int) ([]any, error)) (string, []any, error) {
-	in := p.Insert
+func (plan *Plan) Rewrite(args []any, generate func(in *Insert, n int) ([]any, error)) (string, []any, error) {
+	in := plan.Insert
 	switch {
 	case in == nil:
-		return p.text, args, nil
+		return plan.text, args, nil
 	case in.counts():
 		return "", nil, errors.New("shardkey: the statement needs the keys of RewriteSelect")
-	case len(args) != p.NumArgs:
-		return "", nil, errArgs(p.NumArgs, len(args))
+	case len(args) != plan.NumArgs:
+		return "", nil, errArgs(plan.NumArgs, len(args))
 	}
-	mode := p.mode.String()
+	mode := plan.mode.String()
 	var keys Keys
 	var n int
 	var err error
@@ -129,7 +129,7 @@ func (p *Plan) Rewrite(args []any, generate func(in *Insert, n int) ([]any, erro
 			return "", nil, fmt.Errorf("shardkey: expected %d keys, found %d", n, found)
 		}
 	}
-	return Bind(p, nil, args, &keys, len(args) == 0 && keys.haveLiterals(), asArgument)
+	return Bind(plan, nil, args, &keys, len(args) == 0 && keys.haveLiterals(), asArgument)
 }
 
 // asArgument is the function convert of [Bind] for arguments of any type.

@@ -113,9 +113,9 @@ func naiveArgs(p *Plan, keys *Keys, literal bool) (args []string) {
 }
 
 // naiveValues returns the keys in the order of their rows, or the values that count those of a query.
-func (p *Plan) naiveValues(keys *Keys) (values []string) {
-	if p.Insert.counts() {
-		_, all, _ := p.counted(keys, false)
+func (plan *Plan) naiveValues(keys *Keys) (values []string) {
+	if plan.Insert.counts() {
+		_, all, _ := plan.counted(keys, false)
 		for _, v := range all {
 			values = append(values, fmt.Sprint("k", v))
 		}

@@ -186,27 +186,27 @@ var errTooManyKeys = fmt.Errorf("a query can get at most %d keys that aren't con
 // session's LAST_INSERT_ID(), which must not change before the statement is sent. It must be 0 for
 // keys that aren't integers. Integer keys must be positive. If the query returns more rows than there
 // are keys, the server returns error 1690 and inserts no row. Without keys, it does so for any row.
-func (p *Plan) RewriteSelect(args, keys []any, lastInsertID uint64) (string, []any, error) {
+func (plan *Plan) RewriteSelect(args, keys []any, lastInsertID uint64) (string, []any, error) {
 	switch {
-	case p.Count() == "":
+	case plan.Count() == "":
 		return "", nil, errors.New("shardkey: expected an INSERT … SELECT that needs keys")
-	case len(args) != p.NumArgs:
-		return "", nil, errArgs(p.NumArgs, len(args))
+	case len(args) != plan.NumArgs:
+		return "", nil, errArgs(plan.NumArgs, len(args))
 	}
 	k := &Keys{Values: make([]any, len(keys)), Counted: len(keys), LastInsertID: lastInsertID}
 	for i, key := range keys {
 		k.Values[i] = sqltoken.PlainValue(key)
 	}
-	return Bind(p, nil, args, k, len(args) == 0, asArgument)
+	return Bind(plan, nil, args, k, len(args) == 0, asArgument)
 }
 
 // counted returns an INSERT … SELECT with keys, and the values of the placeholders that [Plan.Query]
 // adds. There are none if literal is set or the keys don't fit.
-func (p *Plan) counted(keys *Keys, literal bool) (query string, values []any, err error) {
+func (plan *Plan) counted(keys *Keys, literal bool) (query string, values []any, err error) {
 	last := keys.LastInsertID
 	switch {
 	case keys.Len() == 0:
-		return p.withChanges(outOfKeys, fmt.Sprint(last)), nil, nil
+		return plan.withChanges(outOfKeys, fmt.Sprint(last)), nil, nil
 	case keys.Counted < 1 || keys.Len() < keys.Counted:
 		return "", nil, fmt.Errorf("shardkey: expected at least %d keys, found %d", max(keys.Counted, 1), keys.Len())
 	}
@@ -215,19 +215,19 @@ func (p *Plan) counted(keys *Keys, literal bool) (query string, values []any, er
 		if keys.Len() > maxListed || last != 0 {
 			return "", nil, errTooManyKeys
 		}
-		return p.withChanges(listed(keys), "0"), nil, nil
+		return plan.withChanges(listed(keys), "0"), nil, nil
 	}
 	c, err := newCounter(ints, keys.Counted, last)
 	if err != nil {
 		return "", nil, fmt.Errorf("shardkey: %w", err)
 	}
 	if values, ok := c.values(); ok && !literal {
-		return p.Query(), p.Insert.counterValues(values, last), nil
+		return plan.Query(), plan.Insert.counterValues(values, last), nil
 	}
 	if len(c.moves) > maxListed {
 		return "", nil, errTooManyKeys
 	}
-	return p.withChanges(c.literal(), fmt.Sprint(last)), nil, nil
+	return plan.withChanges(c.literal(), fmt.Sprint(last)), nil, nil
 }
 
 // isUnsigned reports whether MySQL gives a place in boundCounter an unsigned type, as it does where the
@@ -267,16 +267,16 @@ func (in *Insert) counterValues(ofKey []uint64, last uint64) (all []any) {
 }
 
 // withChanges returns the statement with the SQL of a key and of LAST_INSERT_ID().
-func (p *Plan) withChanges(key, last string) string {
+func (plan *Plan) withChanges(key, last string) string {
 	var b strings.Builder
 	pos := 0
-	p.Insert.queryChanges(key, last, func(s Splice) bool {
-		b.WriteString(p.text[pos:s.At])
+	plan.Insert.queryChanges(key, last, func(s Splice) bool {
+		b.WriteString(plan.text[pos:s.At])
 		b.WriteString(s.Before)
 		pos = s.End
 		return true
 	})
-	b.WriteString(p.text[pos:])
+	b.WriteString(plan.text[pos:])
 	return b.String()
 }
 

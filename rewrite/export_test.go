@@ -40,7 +40,7 @@ func CountPlaceholders(text string, opts Options) int {
 }
 
 // SetSent sets the statement that a plan sends, for tests that break plans.
-func (p *Plan) SetSent(text string) { p.bind.Store(&text) }
+func (plan *Plan) SetSent(text string) { plan.bind.Store(&text) }
 
 // SetHead moves and replaces the addition to the column list.
 func (in *Insert) SetHead(at int, text string) { in.head = addition(at, text) }

@@ -36,26 +36,26 @@ const (
 )
 
 // Value returns a row's value of the column [Table].Recorded[column].
-func (p *Plan) Value(row, column int) Value {
-	in := p.Insert
+func (plan *Plan) Value(row, column int) Value {
+	in := plan.Insert
 	width := len(in.Table.Recorded)
 	i := row*width + column
 	if column >= width || i >= len(in.given) {
 		return Value{From: Unknown}
 	}
 	if in.Select != "" {
-		return p.resolve(in.given[i], inSelect)
+		return plan.resolve(in.given[i], inSelect)
 	}
-	return p.resolve(in.given[i], inSet)
+	return plan.resolve(in.given[i], inSet)
 }
 
 // resolve returns a value within a clause.
-func (p *Plan) resolve(g given, in clause) Value {
+func (plan *Plan) resolve(g given, in clause) Value {
 	switch g.form {
 	case givenArgument:
 		return Value{From: Argument, Arg: int(g.at)}
 	case givenLiteral:
-		if value, ok := p.literalAt(int(g.at), in); ok {
+		if value, ok := plan.literalAt(int(g.at), in); ok {
 			return Value{From: Literal, Literal: value}
 		}
 	case givenExpression:
@@ -65,8 +65,8 @@ func (p *Plan) resolve(g given, in clause) Value {
 }
 
 // literalAt parses the literal at a position within a clause.
-func (p *Plan) literalAt(at int, in clause) (value any, ok bool) {
-	r := p.reader(at, len(p.text))
+func (plan *Plan) literalAt(at int, in clause) (value any, ok bool) {
+	r := plan.reader(at, len(plan.text))
 	v := r.expression(in)
 	if in == inSelect {
 		v, _ = r.withoutAlias(v)
@@ -116,15 +116,15 @@ const maxExplicit = 16 << 10
 // if all values are literals, placeholders, NULL, DEFAULT or functions without arguments, and nothing
 // follows them but RETURNING with the key column. For a plain statement, an insert ID that isn't among the values was generated. A long
 // statement, or one without VALUES, isn't plain.
-func (p *Plan) ExplicitNumbers() (numbers []float64, plain bool) {
-	if len(p.text) > maxExplicit || p.charset.Readable(p.text) != p.text {
+func (plan *Plan) ExplicitNumbers() (numbers []float64, plain bool) {
+	if len(plan.text) > maxExplicit || plan.charset.Readable(plan.text) != plan.text {
 		return nil, false
 	}
-	end := len(p.text)
-	if in := p.Insert; in != nil && in.ReturnsKey {
+	end := len(plan.text)
+	if in := plan.Insert; in != nil && in.ReturnsKey {
 		end = in.returningAt
 	}
-	return p.reader(0, end).givenNumbers()
+	return plan.reader(0, end).givenNumbers()
 }
 
 func (p *parser) givenNumbers() (numbers []float64, plain bool) {
@@ -160,11 +160,11 @@ func (p *parser) givenNumbers() (numbers []float64, plain bool) {
 // AssignsArgs reports whether each placeholder is the whole value of a column, in a row or in an
 // assignment. Nothing else of the statement then depends on the type of an argument. For a statement
 // with a query it returns false.
-func (p *Plan) AssignsArgs() bool {
-	if p.NumArgs == 0 || p.charset.Readable(p.text) != p.text {
-		return p.NumArgs == 0
+func (plan *Plan) AssignsArgs() bool {
+	if plan.NumArgs == 0 || plan.charset.Readable(plan.text) != plan.text {
+		return plan.NumArgs == 0
 	}
-	return p.reader(0, len(p.text)).assignsArgs()
+	return plan.reader(0, len(plan.text)).assignsArgs()
 }
 
 func (p *parser) assignsArgs() bool {
@@ -226,9 +226,9 @@ func (p *parser) plainWord(t sqltoken.Token) bool {
 
 // Assigned returns the value that ON DUPLICATE KEY UPDATE assigns to the column
 // [Table].Fixed[column], with [Insert].UpdatesFixed. ok is false if it doesn't change the column.
-func (p *Plan) Assigned(column int) (v Value, ok bool) {
-	g := p.Insert.assigned[column]
-	return p.resolve(g, inUpdate), g.form != givenNot
+func (plan *Plan) Assigned(column int) (v Value, ok bool) {
+	g := plan.Insert.assigned[column]
+	return plan.resolve(g, inUpdate), g.form != givenNot
 }
 
 // assigns parses the = or := of an assignment.

@@ -196,12 +196,12 @@ func namesOf(m sqltoken.Mode) string {
 }
 
 // goldenLiteral returns the statement with literal keys from 101.
-func (p *Plan) goldenLiteral() string {
-	keys := goldenKeys(p)
-	if p.Count() != "" {
+func (plan *Plan) goldenLiteral() string {
+	keys := goldenKeys(plan)
+	if plan.Count() != "" {
 		keys = &Keys{Ints: []int64{101, 102, 103, 104, 105}, Counted: 3, LastInsertID: 50}
 	}
-	text, _, err := Bind(p, nil, make([]any, p.NumArgs), keys, true, asArgument)
+	text, _, err := Bind(plan, nil, make([]any, plan.NumArgs), keys, true, asArgument)
 	if err != nil {
 		return err.Error()
 	}
@@ -224,7 +224,7 @@ func goldenKeys(p *Plan) *Keys {
 	return keys
 }
 
-func (p *Plan) showInsert(in *Insert) string {
+func (plan *Plan) showInsert(in *Insert) string {
 	out := sqltoken.QuoteTable(in.Schema, in.Name)
 	for _, f := range []struct {
 		name string
@@ -246,7 +246,7 @@ func (p *Plan) showInsert(in *Insert) string {
 		case Argument:
 			out += fmt.Sprintf(" argument(%d)", param)
 		case Literal:
-			out += fmt.Sprintf(" kept(%#v)", p.LiteralKey(i))
+			out += fmt.Sprintf(" kept(%#v)", plan.LiteralKey(i))
 		case Unknown:
 			out += " unknown"
 		case Expression:

@@ -72,15 +72,15 @@ type boxedKeys struct {
 }
 
 // at returns key i of keys, which must be the same ones in each call.
-func (b *boxedKeys) at(keys *Keys, i int) any {
+func (boxed *boxedKeys) at(keys *Keys, i int) any {
 	const most = 64
 	if len(keys.Ints) < 2 {
 		return keys.At(i)
 	}
-	if !b.array.IsValid() || i < b.first || i >= b.first+most {
+	if !boxed.array.IsValid() || i < boxed.first || i >= boxed.first+most {
 		var array [most]int64
 		copy(array[:], keys.Ints[i:])
-		b.array, b.first = reflect.ValueOf(array), i
+		boxed.array, boxed.first = reflect.ValueOf(array), i
 	}
-	return b.array.Index(i - b.first).Interface()
+	return boxed.array.Index(i - boxed.first).Interface()
 }

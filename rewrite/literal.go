@@ -145,12 +145,12 @@ func (l literal) string() any {
 
 // LiteralKey returns the [Literal] key of a row: an int64, uint64 or string. It returns nil if only
 // the server knows its value.
-func (p *Plan) LiteralKey(row int) any {
-	in := p.Insert
+func (plan *Plan) LiteralKey(row int) any {
+	in := plan.Insert
 	if in.Rows[row].Key != Literal {
 		return nil
 	}
-	r := p.reader(int(in.places[row].at), int(in.places[row].end))
+	r := plan.reader(int(in.places[row].at), int(in.places[row].end))
 	v := r.expression(inRow)
 	l, ok := r.literal(r.inner(&v))
 	switch {
@@ -163,7 +163,7 @@ func (p *Plan) LiteralKey(row int) any {
 }
 
 // reader returns a parser for a part of the string, whose plan is only for this part.
-func (p *Plan) reader(start, end int) *parser {
-	of := sqltoken.Lexer{Text: p.text[:end], Pos: start, Mode: p.mode, Charset: p.charset}
-	return &parser{opts: Options{Server: p.dialect}, Lexer: of, plan: &Plan{}}
+func (plan *Plan) reader(start, end int) *parser {
+	of := sqltoken.Lexer{Text: plan.text[:end], Pos: start, Mode: plan.mode, Charset: plan.charset}
+	return &parser{opts: Options{Server: plan.dialect}, Lexer: of, plan: &Plan{}}
 }

@@ -159,13 +159,13 @@ const (
 
 // SameIn reports whether the statement has the same plan in a session with another sql_mode and
 // character set; see [Options].
-func (p *Plan) SameIn(sqlMode, charset string) bool {
+func (plan *Plan) SameIn(sqlMode, charset string) bool {
 	other := sqltoken.ParseMode(sqlMode)
-	return (other^p.mode)&p.consulted == 0 && (!p.anyText || sqltoken.ParseCharset(charset) == p.charset)
+	return (other^plan.mode)&plan.consulted == 0 && (!plan.anyText || sqltoken.ParseCharset(charset) == plan.charset)
 }
 
 // InAnySession reports whether the statement has the same plan in all sessions.
-func (p *Plan) InAnySession() bool { return p.consulted == 0 && !p.anyText }
+func (plan *Plan) InAnySession() bool { return plan.consulted == 0 && !plan.anyText }
 
 // report determines how the server learns the key for LAST_INSERT_ID().
 func (in *Insert) report(onVitess bool) {
@@ -195,10 +195,10 @@ func (in *Insert) hasIntegerKeys() bool {
 
 // withoutReport returns the same plan without [Insert].ReportsFirstKey, for a first key that
 // LAST_INSERT_ID(key) would change, such as a negative one.
-func (p *Plan) withoutReport() *Plan {
-	r := &Plan{NumArgs: p.NumArgs, NumKeys: p.NumKeys,
-		text: p.text, mode: p.mode, charset: p.charset, consulted: p.consulted, anyText: p.anyText, dialect: p.dialect}
-	in := *p.Insert
+func (plan *Plan) withoutReport() *Plan {
+	r := &Plan{NumArgs: plan.NumArgs, NumKeys: plan.NumKeys,
+		text: plan.text, mode: plan.mode, charset: plan.charset, consulted: plan.consulted, anyText: plan.anyText, dialect: plan.dialect}
+	in := *plan.Insert
 	in.ReportsFirstKey = false
 	r.Insert = &in
 	return r

@@ -142,92 +142,92 @@ type selectList struct {
 
 // read moves to the token after the query: the statement's end, or ON DUPLICATE or RETURNING outside
 // of brackets.
-func (r *queryReader) read() {
+func (qr *queryReader) read() {
 	depth := 0
 	begins := true            // only brackets precede the token
 	var former sqltoken.Token // the token in front of before
-	for before := r.Prev; ; former, before = before, r.Prev {
-		t := r.take(&depth)
-		if begins = begins && r.IsPunct(t, '('); begins {
-			r.opened = depth
+	for before := qr.Prev; ; former, before = before, qr.Prev {
+		t := qr.take(&depth)
+		if begins = begins && qr.IsPunct(t, '('); begins {
+			qr.opened = depth
 		}
-		r.orderInside(before, t, depth)
+		qr.orderInside(before, t, depth)
 		outside := depth == 0
-		locks := r.Is(former, "FOR") && r.Is(before, "UPDATE") && r.Is(t, "RETURNING") && !r.isMySQL()
+		locks := qr.Is(former, "FOR") && qr.Is(before, "UPDATE") && qr.Is(t, "RETURNING") && !qr.isMySQL()
 		switch {
-		case t.Kind == sqltoken.EOF, t.Kind == sqltoken.Bad, outside && r.IsPunct(t, ';'),
-			outside && r.onDuplicate(t),
-			outside && (locks || r.isReturning(t, before)):
+		case t.Kind == sqltoken.EOF, t.Kind == sqltoken.Bad, outside && qr.IsPunct(t, ';'),
+			outside && qr.onDuplicate(t),
+			outside && (locks || qr.isReturning(t, before)):
 			return
-		case t.Kind != sqltoken.Word || r.IsPunct(before, '.'):
-		case r.Is(t, "INTO"):
-			r.into = t.Start
-		case r.Is(t, "SELECT"):
-			if r.modifiers(outside); outside {
-				r.list()
+		case t.Kind != sqltoken.Word || qr.IsPunct(before, '.'):
+		case qr.Is(t, "INTO"):
+			qr.into = t.Start
+		case qr.Is(t, "SELECT"):
+			if qr.modifiers(outside); outside {
+				qr.list()
 				continue
 			}
 		case outside:
-			r.clause(t)
+			qr.clause(t)
 		}
-		r.end = t.End
+		qr.end = t.End
 	}
 }
 
 // orderInside notes the ORDER BY in the brackets that the query begins with. before is the token before t,
 // and depth the number of brackets that are open after t.
-func (r *queryReader) orderInside(before, t sqltoken.Token, depth int) {
+func (qr *queryReader) orderInside(before, t sqltoken.Token, depth int) {
 	const open = -1 // the ORDER BY hasn't ended
 	switch {
-	case depth < r.opened: // t is a bracket
-		if r.opened = depth; r.inOrder == open {
-			r.inOrder = t.Start
+	case depth < qr.opened: // t is a bracket
+		if qr.opened = depth; qr.inOrder == open {
+			qr.inOrder = t.Start
 		}
 		if depth == 0 {
-			r.enclosed = t.End
+			qr.enclosed = t.End
 		}
-	case depth == 0, depth > r.opened, r.IsPunct(before, '.'):
-	case r.Is(t, "ORDER"):
-		r.inOrder = open
-	case r.Is(t, "LIMIT", "FETCH", "OFFSET"), r.IsPunct(before, ')') && r.inOrder > 0: // of an operand
-		r.inOrder = 0
-	case r.inOrder == open && r.Is(t, "FOR", "LOCK"):
-		r.inOrder = t.Start
+	case depth == 0, depth > qr.opened, qr.IsPunct(before, '.'):
+	case qr.Is(t, "ORDER"):
+		qr.inOrder = open
+	case qr.Is(t, "LIMIT", "FETCH", "OFFSET"), qr.IsPunct(before, ')') && qr.inOrder > 0: // of an operand
+		qr.inOrder = 0
+	case qr.inOrder == open && qr.Is(t, "FOR", "LOCK"):
+		qr.inOrder = t.Start
 	}
 }
 
 // modifiers parses the words between SELECT and its first item.
-func (r *queryReader) modifiers(outside bool) {
+func (qr *queryReader) modifiers(outside bool) {
 	if outside {
-		r.noteHints(r.Text[r.Prev.End:r.Peek().Start])
+		qr.noteHints(qr.Text[qr.Prev.End:qr.Peek().Start])
 	}
 	for {
-		t := r.Peek()
+		t := qr.Peek()
 		switch {
-		case r.Is(t, "HIGH_PRIORITY", "SQL_CALC_FOUND_ROWS", "SQL_NO_CACHE", "SQL_CACHE", "SQL_BUFFER_RESULT"):
-			r.dropped = append(r.dropped, place{uint32(t.Start), uint32(t.End)})
-		case r.Is(t, "DISTINCT", "DISTINCTROW", "UNIQUE"):
-			r.wrapped = r.wrapped || outside
-		case !r.Is(t, "ALL", "STRAIGHT_JOIN", "SQL_SMALL_RESULT", "SQL_BIG_RESULT"):
+		case qr.Is(t, "HIGH_PRIORITY", "SQL_CALC_FOUND_ROWS", "SQL_NO_CACHE", "SQL_CACHE", "SQL_BUFFER_RESULT"):
+			qr.dropped = append(qr.dropped, place{uint32(t.Start), uint32(t.End)})
+		case qr.Is(t, "DISTINCT", "DISTINCTROW", "UNIQUE"):
+			qr.wrapped = qr.wrapped || outside
+		case !qr.Is(t, "ALL", "STRAIGHT_JOIN", "SQL_SMALL_RESULT", "SQL_BIG_RESULT"):
 			return
 		}
-		r.Next()
+		qr.Next()
 	}
 }
 
 // list parses the items of a SELECT.
-func (r *queryReader) list() {
+func (qr *queryReader) list() {
 	var s selectList
 	for {
-		v := r.expression(inSelect)
+		v := qr.expression(inSelect)
 		s.items = append(s.items, v)
-		s.star = s.star || v.end > 0 && r.Text[v.end-1] == '*'
-		if s.params = r.Params; !r.IsPunct(r.Peek(), ',') {
+		s.star = s.star || v.end > 0 && qr.Text[v.end-1] == '*'
+		if s.params = qr.Params; !qr.IsPunct(qr.Peek(), ',') {
 			break
 		}
-		r.Next()
+		qr.Next()
 	}
-	r.selects, r.end = append(r.selects, s), s.items[len(s.items)-1].end
+	qr.selects, qr.end = append(qr.selects, s), s.items[len(s.items)-1].end
 }
 
 // endsItem reports whether t begins the clause after the items of a SELECT. before is the token
@@ -244,58 +244,58 @@ func (p *parser) endsItem(before, t sqltoken.Token) bool {
 }
 
 // clause notes the clause that t may begin.
-func (r *queryReader) clause(t sqltoken.Token) {
+func (qr *queryReader) clause(t sqltoken.Token) {
 	switch {
-	case r.Is(t, "FROM"):
-		r.from = r.from || !r.fromDual()
-	case r.Is(t, "ORDER"):
-		r.ordered, r.orderAt, r.locks = true, value{start: t.Start, params: r.Params}, 0
-	case r.ordered && r.locks == 0 && (r.Is(t, "FOR") || r.Is(t, "LOCK") && r.Is(r.Peek(), "IN")):
-		r.locks = t.Start
-	case r.Is(t, "GROUP"):
-		r.grouped = true
-	case r.Is(t, "LIMIT"):
-		r.limited, r.single = true, r.isOne()
-	case r.Is(t, "FETCH", "OFFSET"):
-		r.limited = true
-	case r.Is(t, "ROLLUP", "CUBE"):
-		r.wrapped = r.wrapped || r.grouped
-	case r.Is(t, "UNION"):
-		r.united = true
-		r.wrapped = r.wrapped || len(r.selects) == 0 || !r.joinsAll()
-	case r.Is(t, "INTERSECT", "EXCEPT", "MINUS"):
-		r.united = r.united || r.startsQuery(r.Peek()) || r.Is(r.Peek(), "ALL", "DISTINCT")
-		r.wrapped = r.wrapped || r.united
+	case qr.Is(t, "FROM"):
+		qr.from = qr.from || !qr.fromDual()
+	case qr.Is(t, "ORDER"):
+		qr.ordered, qr.orderAt, qr.locks = true, value{start: t.Start, params: qr.Params}, 0
+	case qr.ordered && qr.locks == 0 && (qr.Is(t, "FOR") || qr.Is(t, "LOCK") && qr.Is(qr.Peek(), "IN")):
+		qr.locks = t.Start
+	case qr.Is(t, "GROUP"):
+		qr.grouped = true
+	case qr.Is(t, "LIMIT"):
+		qr.limited, qr.single = true, qr.isOne()
+	case qr.Is(t, "FETCH", "OFFSET"):
+		qr.limited = true
+	case qr.Is(t, "ROLLUP", "CUBE"):
+		qr.wrapped = qr.wrapped || qr.grouped
+	case qr.Is(t, "UNION"):
+		qr.united = true
+		qr.wrapped = qr.wrapped || len(qr.selects) == 0 || !qr.joinsAll()
+	case qr.Is(t, "INTERSECT", "EXCEPT", "MINUS"):
+		qr.united = qr.united || qr.startsQuery(qr.Peek()) || qr.Is(qr.Peek(), "ALL", "DISTINCT")
+		qr.wrapped = qr.wrapped || qr.united
 	}
 }
 
 // fromDual reports whether DUAL is the only table.
-func (r *queryReader) fromDual() bool {
-	defer r.LookAhead()()
-	return r.Is(r.Next(), "DUAL") && !r.IsPunct(r.Peek(), ',') &&
-		!r.Is(r.Peek(), "JOIN", "INNER", "CROSS", "LEFT", "RIGHT", "NATURAL", "STRAIGHT_JOIN")
+func (qr *queryReader) fromDual() bool {
+	defer qr.LookAhead()()
+	return qr.Is(qr.Next(), "DUAL") && !qr.IsPunct(qr.Peek(), ',') &&
+		!qr.Is(qr.Peek(), "JOIN", "INNER", "CROSS", "LEFT", "RIGHT", "NATURAL", "STRAIGHT_JOIN")
 }
 
 // isOne reports whether the limit is 1 row.
-func (r *queryReader) isOne() bool {
-	defer r.LookAhead()()
-	t := r.Next()
-	return r.Text[t.Start:t.End] == "1" && !r.IsPunct(r.Peek(), ',')
+func (qr *queryReader) isOne() bool {
+	defer qr.LookAhead()()
+	t := qr.Next()
+	return qr.Text[t.Start:t.End] == "1" && !qr.IsPunct(qr.Peek(), ',')
 }
 
 // joinsAll reports whether ALL SELECT follows.
-func (r *queryReader) joinsAll() bool {
-	defer r.LookAhead()()
-	return r.Is(r.Next(), "ALL") && r.Is(r.Peek(), "SELECT")
+func (qr *queryReader) joinsAll() bool {
+	defer qr.LookAhead()()
+	return qr.Is(qr.Next(), "ALL") && qr.Is(qr.Peek(), "SELECT")
 }
 
 // isDirect reports whether the key can be an item of each SELECT.
-func (r *queryReader) isDirect() bool {
-	if r.wrapped || len(r.selects) == 0 || len(r.selects) > 1 && (r.ordered || r.limited) {
+func (qr *queryReader) isDirect() bool {
+	if qr.wrapped || len(qr.selects) == 0 || len(qr.selects) > 1 && (qr.ordered || qr.limited) {
 		return false
 	}
-	for _, s := range r.selects {
-		if _, ok := r.keyItem(&s); !ok {
+	for _, s := range qr.selects {
+		if _, ok := qr.keyItem(&s); !ok {
 			return false
 		}
 	}
@@ -304,41 +304,41 @@ func (r *queryReader) isDirect() bool {
 
 // keyItem returns the item of the key, without an alias. If the key is added, it is empty and follows
 // the last item.
-func (r *queryReader) keyItem(s *selectList) (v value, ok bool) {
-	if r.key < 0 {
+func (qr *queryReader) keyItem(s *selectList) (v value, ok bool) {
+	if qr.key < 0 {
 		end := s.items[len(s.items)-1].end
 		return value{start: end, end: end, params: s.params}, true
 	}
-	if s.star || r.key >= len(s.items) {
+	if s.star || qr.key >= len(s.items) {
 		return v, false
 	}
-	return r.withoutAlias(s.items[r.key])
+	return qr.withoutAlias(s.items[qr.key])
 }
 
 // isOneRow reports whether the query returns at most one row.
-func (r *queryReader) isOneRow() bool {
-	return r.isDirect() && len(r.selects) == 1 && (!r.from || r.single)
+func (qr *queryReader) isOneRow() bool {
+	return qr.isDirect() && len(qr.selects) == 1 && (!qr.from || qr.single)
 }
 
 // oneRow completes the insert of a query with at most one row, which is like one row of VALUES.
-func (r *queryReader) oneRow(list []string) error {
-	s := &r.selects[0]
-	if width := len(r.in.Table.Recorded); width > 0 && !s.star {
-		r.in.given = make([]given, width)
+func (qr *queryReader) oneRow(list []string) error {
+	s := &qr.selects[0]
+	if width := len(qr.in.Table.Recorded); width > 0 && !s.star {
+		qr.in.given = make([]given, width)
 		for i, column := range list[:min(len(list), len(s.items))] {
-			if at := r.noted(r.in, column); at >= 0 {
-				if v, ok := r.withoutAlias(s.items[i]); ok {
-					r.in.given[at] = r.givenBy(&v)
+			if at := qr.noted(qr.in, column); at >= 0 {
+				if v, ok := qr.withoutAlias(s.items[i]); ok {
+					qr.in.given[at] = qr.givenBy(&v)
 				}
 			}
 		}
 	}
-	v, _ := r.keyItem(s)
-	if r.key >= 0 {
-		return r.addKey(r.in, &v)
+	v, _ := qr.keyItem(s)
+	if qr.key >= 0 {
+		return qr.addKey(qr.in, &v)
 	}
-	r.in.keyPrefix, r.in.keyAdded = ", ", true
-	r.addRow(r.in, Row{Generated, v.params}, place{uint32(v.start), uint32(v.end)})
+	qr.in.keyPrefix, qr.in.keyAdded = ", ", true
+	qr.addRow(qr.in, Row{Generated, v.params}, place{uint32(v.start), uint32(v.end)})
 	return nil
 }
 
@@ -368,118 +368,118 @@ func (p *parser) withoutAlias(v value) (expression value, ok bool) {
 }
 
 // severalRows completes the insert of a query with any number of rows.
-func (r *queryReader) severalRows() (err error) {
-	direct := r.isDirect()
-	if r.in.SelectKey, err = r.keyOfRows(direct); err != nil {
+func (qr *queryReader) severalRows() (err error) {
+	direct := qr.isDirect()
+	if qr.in.SelectKey, err = qr.keyOfRows(direct); err != nil {
 		return err
 	}
-	r.in.AllGenerated = r.in.SelectKey == Generated
-	switch r.in.SelectKey {
+	qr.in.AllGenerated = qr.in.SelectKey == Generated
+	switch qr.in.SelectKey {
 	case Generated:
-		if err := r.checkCounter(); err != nil {
+		if err := qr.checkCounter(); err != nil {
 			return err
 		}
 	case Expression:
-		r.reads = nil
+		qr.reads = nil
 	default: // the statement stays unchanged
-		r.in.head = nil
+		qr.in.head = nil
 		return nil
 	}
-	r.in.query = r.query
-	if r.isBracket() && r.inOrder != 0 {
-		at := uint32(r.inOrder)
-		r.order = change{place: place{at, at}, before: allRows + " "}
-	} else if end := uint32(cmp.Or(r.locks, r.end)); r.ordered && !r.limited {
-		r.order = change{place: place{uint32(r.orderAt.start), end}}
-		if r.orderAt.params < r.params || r.Text[r.at] == '(' { // its arguments must stay; behind a bracket as well
-			r.order = change{place: place{end, end}, before: allRows + " "}
+	qr.in.query = qr.query
+	if qr.isBracket() && qr.inOrder != 0 {
+		at := uint32(qr.inOrder)
+		qr.order = change{place: place{at, at}, before: allRows + " "}
+	} else if end := uint32(cmp.Or(qr.locks, qr.end)); qr.ordered && !qr.limited {
+		qr.order = change{place: place{uint32(qr.orderAt.start), end}}
+		if qr.orderAt.params < qr.params || qr.Text[qr.at] == '(' { // its arguments must stay; behind a bracket as well
+			qr.order = change{place: place{end, end}, before: allRows + " "}
 		}
 	}
-	r.nested = r.united && r.ordered && !r.isMySQL()
+	qr.nested = qr.united && qr.ordered && !qr.isMySQL()
 	if !direct {
-		r.wrap()
+		qr.wrap()
 		return nil
 	}
-	reads := r.reads
-	for i := range r.selects {
-		v, _ := r.keyItem(&r.selects[i])
+	reads := qr.reads
+	for i := range qr.selects {
+		v, _ := qr.keyItem(&qr.selects[i])
 		for len(reads) > 0 && int(reads[0].at) < v.start {
-			r.changes, reads = append(r.changes, reads[0]), reads[1:]
+			qr.changes, reads = append(qr.changes, reads[0]), reads[1:]
 		}
 		for len(reads) > 0 && int(reads[0].at) < v.end {
 			reads = reads[1:] // within the replaced key
 		}
-		r.addKeys(v)
+		qr.addKeys(v)
 	}
-	r.changes = append(r.changes, reads...)
+	qr.changes = append(qr.changes, reads...)
 	return nil
 }
 
 // isBracket reports whether the whole query is in brackets.
-func (r *queryReader) isBracket() bool { return r.Text[r.at] == '(' && r.enclosed == r.end }
+func (qr *queryReader) isBracket() bool { return qr.Text[qr.at] == '(' && qr.enclosed == qr.end }
 
 // allRows is a limit for all rows.
 const allRows = " LIMIT 9223372036854775807"
 
 // addKeys adds the changes for the key of a SELECT.
-func (r *queryReader) addKeys(v value) {
+func (qr *queryReader) addKeys(v value) {
 	start, end := uint32(v.start), uint32(v.end)
 	switch {
-	case r.in.SelectKey == Expression:
-		r.changes = append(r.changes, change{place: place{start, start}, before: r.in.checked.before},
-			change{place: place{end, end}, before: r.in.checked.after})
-	case r.key < 0:
-		r.changes = append(r.changes, change{place: place{start, end}, before: ", ", made: theKey, params: v.params})
+	case qr.in.SelectKey == Expression:
+		qr.changes = append(qr.changes, change{place: place{start, start}, before: qr.in.checked.before},
+			change{place: place{end, end}, before: qr.in.checked.after})
+	case qr.key < 0:
+		qr.changes = append(qr.changes, change{place: place{start, end}, before: ", ", made: theKey, params: v.params})
 	default:
-		r.changes = append(r.changes, change{place: place{start, end}, made: theKey, params: v.params})
+		qr.changes = append(qr.changes, change{place: place{start, end}, made: theKey, params: v.params})
 	}
 }
 
 // wrap adds the changes for a query inside of another one, which adds or checks the key.
-func (r *queryReader) wrap() {
-	columns := rowColumns(r.columns)
-	at, end := uint32(r.at), uint32(r.end)
-	before, after := r.around()
-	r.changes = append(r.changes, change{place: place{at, at}, before: before})
-	dropped, reads := r.dropped, r.reads
-	last := change{place: place{end, end}, before: after + " SELECT ", params: r.params}
-	limit := r.locks // of LIMIT, without which MariaDB ignores the order, and both servers in brackets; 0: at the end
-	isBracket := r.isBracket() && r.inOrder != 0
+func (qr *queryReader) wrap() {
+	columns := rowColumns(qr.columns)
+	at, end := uint32(qr.at), uint32(qr.end)
+	before, after := qr.around()
+	qr.changes = append(qr.changes, change{place: place{at, at}, before: before})
+	dropped, reads := qr.dropped, qr.reads
+	last := change{place: place{end, end}, before: after + " SELECT ", params: qr.params}
+	limit := qr.locks // of LIMIT, without which MariaDB ignores the order, and both servers in brackets; 0: at the end
+	isBracket := qr.isBracket() && qr.inOrder != 0
 	if isBracket {
-		limit = r.inOrder
+		limit = qr.inOrder
 	}
 	switch {
-	case !isBracket && (!r.ordered || r.limited):
+	case !isBracket && (!qr.ordered || qr.limited):
 	case limit > 0:
 		i, _ := slices.BinarySearchFunc(reads, limit, func(c change, at int) int { return cmp.Compare(int(c.at), at) })
 		reads = slices.Insert(slices.Clone(reads), i, change{place: place{uint32(limit), uint32(limit)}, before: allRows + " "})
 	default:
 		last.before = allRows + last.before
 	}
-	for len(dropped) > 0 || len(reads) > 0 && int(reads[0].at) < r.end {
+	for len(dropped) > 0 || len(reads) > 0 && int(reads[0].at) < qr.end {
 		if len(dropped) > 0 && (len(reads) == 0 || dropped[0].at < reads[0].at) {
-			r.changes, dropped = append(r.changes, change{place: dropped[0]}), dropped[1:]
+			qr.changes, dropped = append(qr.changes, change{place: dropped[0]}), dropped[1:]
 		} else {
-			r.changes, reads = append(r.changes, reads[0]), reads[1:]
+			qr.changes, reads = append(qr.changes, reads[0]), reads[1:]
 		}
 	}
 	switch {
-	case r.in.SelectKey == Expression:
-		columns[r.key] = r.in.checked.before + columns[r.key] + r.in.checked.after
+	case qr.in.SelectKey == Expression:
+		columns[qr.key] = qr.in.checked.before + columns[qr.key] + qr.in.checked.after
 		last.before += strings.Join(columns, ", ")
-	case r.key < 0:
+	case qr.key < 0:
 		last.before, last.made = last.before+strings.Join(columns, ", ")+", ", theKey
 	default:
 		last.made = theKey
-		for _, column := range columns[:r.key] {
+		for _, column := range columns[:qr.key] {
 			last.before += column + ", "
 		}
-		for _, column := range columns[r.key+1:] {
+		for _, column := range columns[qr.key+1:] {
 			last.after += ", " + column
 		}
 	}
 	last.after += " FROM shardkey_rows"
-	r.changes = append(append(r.changes, last), reads...)
+	qr.changes = append(append(qr.changes, last), reads...)
 }
 
 // rowColumns returns names for the columns of a query.
@@ -492,17 +492,17 @@ func rowColumns(n int) []string {
 }
 
 // keyOfRows returns the source of the rows' keys.
-func (r *queryReader) keyOfRows(direct bool) (KeySource, error) {
-	if r.key < 0 {
+func (qr *queryReader) keyOfRows(direct bool) (KeySource, error) {
+	if qr.key < 0 {
 		return Generated, nil
 	}
 	if !direct {
-		return r.expressionKey(r.in, r.at)
+		return qr.expressionKey(qr.in, qr.at)
 	}
 	generated, checked := true, false
-	for i := range r.selects {
-		v, _ := r.keyItem(&r.selects[i])
-		kind, err := r.keySource(r.in, &v)
+	for i := range qr.selects {
+		v, _ := qr.keyItem(&qr.selects[i])
+		kind, err := qr.keySource(qr.in, &v)
 		if err != nil {
 			return Unknown, err
 		}
@@ -513,23 +513,23 @@ func (r *queryReader) keyOfRows(direct bool) (KeySource, error) {
 	case generated:
 		return Generated, nil
 	case checked:
-		return r.expressionKey(r.in, r.at)
+		return qr.expressionKey(qr.in, qr.at)
 	}
 	return Unknown, nil
 }
 
 // checkCounter refuses an INSERT … SELECT whose keys LAST_INSERT_ID() can't count.
-func (r *queryReader) checkCounter() error {
-	if r.server() == serverVitess || r.opts.Old || !r.opts.ReportKeys {
-		return r.fail(r.at, r.in, "keys for a query that may return several rows need MySQL 8.0, MariaDB 10.6 or a later version, "+
+func (qr *queryReader) checkCounter() error {
+	if qr.server() == serverVitess || qr.opts.Old || !qr.opts.ReportKeys {
+		return qr.fail(qr.at, qr.in, "keys for a query that may return several rows need MySQL 8.0, MariaDB 10.6 or a later version, "+
 			"and no router that shares connections; read the rows, and insert them with VALUES")
 	}
-	if r.setsLast > 0 {
-		return r.fail(r.setsLast, r.in, "LAST_INSERT_ID(expr), @@last_insert_id and @@identity are not supported in an INSERT … SELECT "+
+	if qr.setsLast > 0 {
+		return qr.fail(qr.setsLast, qr.in, "LAST_INSERT_ID(expr), @@last_insert_id and @@identity are not supported in an INSERT … SELECT "+
 			"that may insert several rows; write LAST_INSERT_ID(), or send it by itself")
 	}
-	if r.setsVar > 0 && r.setsVar < r.end {
-		return r.fail(r.setsVar, r.in, "an assignment to a user variable is not supported in an INSERT … SELECT that may insert several rows, "+
+	if qr.setsVar > 0 && qr.setsVar < qr.end {
+		return qr.fail(qr.setsVar, qr.in, "an assignment to a user variable is not supported in an INSERT … SELECT that may insert several rows, "+
 			"since the query runs twice; number the rows by ROW_NUMBER() OVER (), or read them and insert them with VALUES")
 	}
 	return nil
@@ -540,17 +540,17 @@ func (in *Insert) counts() bool { return in.query != nil && in.SelectKey == Gene
 
 // Count returns the query for the number of rows of an INSERT … SELECT that need a key. Its arguments
 // are the first [Insert].SelectArgs ones. It is empty for other statements. See [Plan.RewriteSelect].
-func (p *Plan) Count() string {
-	if p.Insert == nil || !p.Insert.counts() {
+func (plan *Plan) Count() string {
+	if plan.Insert == nil || !plan.Insert.counts() {
 		return ""
 	}
-	q := p.Insert.query
+	q := plan.Insert.query
 	var b strings.Builder
 	before, after := q.around()
 	b.WriteString(before)
 	pos := q.at
 	cut := func(c change) {
-		b.WriteString(p.text[pos:c.at] + c.before)
+		b.WriteString(plan.text[pos:c.at] + c.before)
 		pos = int(c.end)
 	}
 	for _, d := range q.dropped {
@@ -561,7 +561,7 @@ func (p *Plan) Count() string {
 	if q.order.end > 0 {
 		cut(q.order)
 	}
-	b.WriteString(p.text[pos:q.end])
+	b.WriteString(plan.text[pos:q.end])
 	// MySQL's max_execution_time is for SELECTs, not for INSERT … SELECT. LIMIT overrides sql_select_limit.
 	b.WriteString(after + " SELECT /*+ MAX_EXECUTION_TIME(4294967295) */ COUNT(*) FROM shardkey_rows LIMIT 1")
 	return b.String()

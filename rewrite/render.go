@@ -10,26 +10,26 @@ import (
 // Query returns the statement with a placeholder for each key that is generated whatever the
 // arguments are. It depends only on the string, so the server gets no more different prepared
 // statements than without keys.
-func (p *Plan) Query() string {
-	if text := p.bind.Load(); text != nil {
+func (plan *Plan) Query() string {
+	if text := plan.bind.Load(); text != nil {
 		return *text
 	}
-	text := p.render(nil, 1)
-	p.bind.Store(&text)
+	text := plan.render(nil, 1)
+	plan.bind.Store(&text)
 	return text
 }
 
 // literal returns the statement with the keys of its [Generated] rows as literals.
-func (p *Plan) literal(keys *Keys) string {
+func (plan *Plan) literal(keys *Keys) string {
 	if keys.Asked != nil {
-		keys = p.Insert.addedKeys(keys)
+		keys = plan.Insert.addedKeys(keys)
 	}
 	var digits [24]byte // a buffer for an integer
 	longest := 0        // the last key, since keys ascend; another length is rare
 	if n := keys.Len(); n > 0 {
 		longest = len(keys.appendLiteral(digits[:0], n-1))
 	}
-	return p.render(keys, longest)
+	return plan.render(keys, longest)
 }
 
 // addedKeys returns the keys without those that replace an argument.
@@ -48,12 +48,12 @@ func (in *Insert) addedKeys(keys *Keys) *Keys {
 }
 
 // render returns the statement with its splices, with placeholders if keys is nil.
-func (p *Plan) render(keys *Keys, longest int) string {
-	in := p.Insert
+func (plan *Plan) render(keys *Keys, longest int) string {
+	in := plan.Insert
 	if in == nil {
-		return p.text
+		return plan.text
 	}
-	size := len(p.text) + len(in.Rows)*(len(in.keyPrefix)+longest) + len(" LAST_INSERT_ID()")
+	size := len(plan.text) + len(in.Rows)*(len(in.keyPrefix)+longest) + len(" LAST_INSERT_ID()")
 	for _, list := range [...][]Splice{in.head, in.tail} {
 		for _, s := range list {
 			size += len(s.Before)
@@ -67,8 +67,8 @@ func (p *Plan) render(keys *Keys, longest int) string {
 	var digits [24]byte // a buffer for an integer
 	key := digits[:0]
 	pos, next := 0, 0 // next: the next key
-	for s := range p.Splices() {
-		out.WriteString(p.text[pos:s.At])
+	for s := range plan.Splices() {
+		out.WriteString(plan.text[pos:s.At])
 		out.WriteString(s.Before)
 		if s.HasKey {
 			key = append(key[:0], '?')
@@ -81,7 +81,7 @@ func (p *Plan) render(keys *Keys, longest int) string {
 		out.WriteString(s.After)
 		pos = s.End
 	}
-	out.WriteString(p.text[pos:])
+	out.WriteString(plan.text[pos:])
 	return out.String()
 }
 
@@ -94,15 +94,15 @@ type Splice struct {
 }
 
 // Splices yields all changes that Query and Literal make, in order.
-func (p *Plan) Splices() iter.Seq[Splice] {
+func (plan *Plan) Splices() iter.Seq[Splice] {
 	return func(yield func(Splice) bool) {
-		if p.Insert != nil {
-			p.splices(p.Insert, yield)
+		if plan.Insert != nil {
+			plan.splices(plan.Insert, yield)
 		}
 	}
 }
 
-func (p *Plan) splices(in *Insert, yield func(Splice) bool) bool {
+func (plan *Plan) splices(in *Insert, yield func(Splice) bool) bool {
 	if in.query != nil {
 		return in.queryChanges(boundCounter, "?", yield)
 	}
@@ -126,7 +126,7 @@ func (p *Plan) splices(in *Insert, yield func(Splice) bool) bool {
 			continue
 		case in.ReportsFirstKey && row == in.reportRow:
 			s.Before, s.After = s.Before+"LAST_INSERT_ID(", ")"
-		case s.End < len(p.text) && sqltoken.IsWordByte(p.text[s.End]):
+		case s.End < len(plan.text) && sqltoken.IsWordByte(plan.text[s.End]):
 			s.After = " " // separate the key from the next word
 		}
 		if !yield(s) {

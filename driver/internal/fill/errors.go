@@ -76,10 +76,10 @@ func HideBadConn(err error) error {
 // hiddenBadConn hides driver.ErrBadConn in the chain of an error.
 type hiddenBadConn struct{ err error }
 
-func (h hiddenBadConn) Error() string { return h.err.Error() }
+func (hidden hiddenBadConn) Error() string { return hidden.err.Error() }
 
-func (h hiddenBadConn) Is(target error) bool {
-	return target != driver.ErrBadConn && errors.Is(h.err, target)
+func (hidden hiddenBadConn) Is(target error) bool {
+	return target != driver.ErrBadConn && errors.Is(hidden.err, target)
 }
 
-func (h hiddenBadConn) As(target any) bool { return errors.As(h.err, target) }
+func (hidden hiddenBadConn) As(target any) bool { return errors.As(hidden.err, target) }
