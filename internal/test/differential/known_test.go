@@ -112,7 +112,7 @@ var knownReads = []known{
 	{"a view or function that reads LAST_INSERT_ID()", func(_ *world, d *difference) bool {
 		return d.field == "error" && errorNumber(d.ours.err) == 1264 && (readsInside.MatchString(d.last().text) || d.has("LAST_INSERT_ID()")) || d.field == "rows" && readsInside.MatchString(d.texts()) && d.onlyIDsDiffer() || d.field == "read" && readsInside.MatchString(d.last().read) && (d.onlyIDsDiffer() || strings.Contains(d.last().read, "COUNT")) ||
 			readsInside.MatchString(d.last().text) && (d.field == "rows" || d.isTable("t", "child", "free", "log")) && d.onlyIDsDiffer() ||
-			whereInside.MatchString(d.last().text) && (d.field == "affected" || d.isTable("t")) || d.has("t.s = fl()") && d.field == "affected"
+			whereInside.MatchString(d.last().text) && (d.field == "affected" || d.isTable("t")) || (d.has("t.s = fl()") || d.has("DUPLICATE") && readsInside.MatchString(d.last().text)) && d.field == "affected"
 	}},
 	{"a trigger of a table without a rule, or of UPDATE or DELETE, that reads LAST_INSERT_ID()", func(w *world, d *difference) bool {
 		return d.isTable("free", "log") && d.onlyIDsDiffer() &&
@@ -176,7 +176,7 @@ var knownSelects = []known{
 		return d.isTable("t") && d.isSelect() && d.has("STRAIGHT_JOIN") && !d.has("ORDER BY")
 	}},
 	{"a UNION of an argument and text", func(w *world, d *difference) bool {
-		return w.features.mySQL && errorNumber(d.plain.err) == 1271 && d.ours.err == nil && d.isSelect() && d.has("?") && united.MatchString(d.last().text)
+		return w.features.mySQL && errorNumber(d.plain.err) == 1271 && errorNumber(d.ours.err) != 1271 && d.isSelect() && d.has("?") && united.MatchString(d.last().text)
 	}},
 	{"columns of a query that is in another one, in ON DUPLICATE KEY UPDATE", func(_ *world, d *difference) bool {
 		return errorNumber(d.ours.err) == 1054 && d.plain.err == nil && d.isSelect() && d.has("DUPLICATE")
