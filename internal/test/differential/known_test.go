@@ -172,9 +172,6 @@ var knownSelects = []known{
 		killed := errorNumber(d.plain.err) == 1792 && errorNumber(d.ours.err) == 1317 && d.has("fk(")
 		return d.isSelect() && (d.isTable("free", "log") && d.has("fi(") || killed)
 	}},
-	{"the rows of a join without an order", func(_ *world, d *difference) bool {
-		return d.isTable("t") && d.isSelect() && d.has("STRAIGHT_JOIN") && !d.has("ORDER BY")
-	}},
 	{"a UNION of an argument and text", func(w *world, d *difference) bool {
 		return w.features.mySQL && errorNumber(d.plain.err) == 1271 && errorNumber(d.ours.err) != 1271 && d.isSelect() && d.has("?") && united.MatchString(d.last().text)
 	}},
