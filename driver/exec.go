@@ -25,8 +25,6 @@ type call struct {
 	args []driver.NamedValue
 	out  *keysList // receives the keys for the caller; may be nil
 	rows bool      // the caller reads rows
-
-	copied bool // the arguments to send aren't the program's own
 }
 
 // exec executes a plan. The call is a part of the connection, which saves an allocation: the steps of a
@@ -166,8 +164,7 @@ func (p *plan) bind(ctx context.Context, x *call, sent *outcome.Sent) (r base.Re
 		return r, p.explainBind(err)
 	}
 	r = base.Request{Args: args, User: len(x.args), Rows: x.rows && p.returnsRows}
-	x.copied = len(args) > 0 && (len(x.args) == 0 || &args[0] != &x.args[0])
-	if x.copied {
+	if x.isCopy(args) {
 		for i := range args {
 			args[i].Ordinal = i + 1
 		}
@@ -183,6 +180,11 @@ func (p *plan) bind(ctx context.Context, x *call, sent *outcome.Sent) (r base.Re
 	}
 	r.Text = x.comments.around(text)
 	return r, err
+}
+
+// isCopy reports whether arguments have keys, so that they aren't the program's own.
+func (x *call) isCopy(args []driver.NamedValue) bool {
+	return len(args) > 0 && (len(x.args) == 0 || &args[0] != &x.args[0])
 }
 
 // explainBind completes the error for keys that can't be added.
@@ -219,7 +221,7 @@ func (x *call) do(ctx context.Context, request *base.Request, sent *outcome.Sent
 	}
 	x.executed = x.executed || err == nil || !errors.Is(err, driver.ErrBadConn)
 	const most = 4096
-	if x.copied && x.overMySQL && cap(request.Args) <= most {
+	if x.isCopy(request.Args) && x.overMySQL && cap(request.Args) <= most {
 		clear(request.Args)
 		x.conn.args = request.Args // for the next execution
 	}

@@ -3,6 +3,7 @@ package driver
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -27,6 +28,31 @@ func manySource(t *testing.T, plain *sql.DB) {
 	mustExec(t, plain, "CREATE TABLE digit (n INT)")
 	mustExec(t, plain, "INSERT INTO digit VALUES (0), (1), (2), (3), (4), (5), (6), (7), (8), (9)")
 	mustExec(t, plain, "CREATE TABLE src AS SELECT a.n + 10 * b.n AS a FROM digit a, digit b WHERE b.n < 6")
+}
+
+// The program's own arguments stay as they are, also if the statement is sent without keys in the end.
+func TestInsertSelect_argumentsStay(t *testing.T) { onEach(t, testInsertSelect_argumentsStay) }
+
+func testInsertSelect_argumentsStay(t *testing.T) {
+	ours, plain := one(t)
+	manySource(t, plain)
+	noError(t, pinned(t, ours).Raw(func(raw any) error {
+		conn, ctx := raw.(driver.ExecerContext), context.Background()
+		for _, query := range []string{
+			"INSERT INTO ruled (a) VALUES (?)", // its arguments are in a buffer, which the next statement must not use
+			"INSERT INTO ruled (a) SELECT DISTINCT *, ? FROM src",
+		} {
+			args := []driver.NamedValue{{Ordinal: 1, Value: int64(7)}}
+			_, err := conn.ExecContext(ctx, query, args)
+			if wide := strings.Contains(query, "*"); wide {
+				equal(t, mysqlNumber(err), 1136, query)
+			} else if err != nil && err != driver.ErrSkip {
+				return err
+			}
+			equal(t, args[0].Value, driver.Value(int64(7)), query)
+		}
+		return nil
+	}), "raw")
 }
 
 // If a later INSERT fails, no row is inserted, and the transaction around it doesn't change.
