@@ -150,17 +150,17 @@ func follow(lx *sqltoken.Lexer, t sqltoken.Token) (sets setsTransaction, keeps b
 // transaction's (MySQL manual, "SET TRANSACTION Statement").
 func assigns(target string) setsTransaction {
 	words := strings.FieldsFunc(strings.ReplaceAll(target, "`", ""), func(r rune) bool { return strings.ContainsRune(" \t\r\n.:", r) })
-	if len(words) == 0 || !isTransactionVariable(strings.TrimPrefix(words[len(words)-1], "@@")) {
+	last := len(words) - 1
+	if last < 0 || !isTransactionVariable(strings.TrimPrefix(words[last], "@@")) {
 		return nothing
 	}
-	scope := strings.TrimPrefix(words[0], "@@")
 	switch {
-	case len(words) > 1 && !sqltoken.Is(scope, "SESSION", "LOCAL"):
+	case last > 0 && sqltoken.Is(strings.TrimPrefix(words[last-1], "@@"), "GLOBAL", "PERSIST", "PERSIST_ONLY"):
 		return nothing
-	case len(words) > 1 || scope == words[0]:
-		return inSession
+	case strings.HasPrefix(words[last], "@@"):
+		return nextOnly
 	}
-	return nextOnly
+	return inSession
 }
 
 // isTransactionVariable reports whether a name is a variable with characteristics of transactions.

@@ -56,11 +56,10 @@ func typeName(of ast.Expr) string {
 // TestFiles_size checks that git has no file that is larger than what people write, such as a program.
 func TestFiles_size(t *testing.T) {
 	const most = 512 << 10
-	cmd := exec.Command("git", "ls-files", "-z")
-	names, err := cmd.Output()
-	if err != nil {
-		t.Skip("not a git checkout: ", err)
+	if _, err := os.Stat(".git"); err != nil {
+		t.Skip("only a git checkout shows which files belong to the repository: ", err)
 	}
+	names := must.Get(exec.Command("git", "-c", "safe.directory=*", "ls-files", "-z").Output())(t)
 	for name := range strings.SplitSeq(strings.TrimSuffix(string(names), "\x00"), "\x00") {
 		if info, err := os.Lstat(name); err == nil && info.Size() > most {
 			t.Errorf("%s has %d bytes\nwant: at most %d", name, info.Size(), most)
