@@ -38,7 +38,8 @@ func TestComments_samePlan(t *testing.T) {
 						query = strings.ReplaceAll(strings.Replace(strings.ReplaceAll(form, "%d", fmt.Sprint(n)), "%", statement, 1), "%%", "%")
 					}
 					want, wantErr := c.connector.rules.Load().plan(t.Context(), &c.session, query, false)
-					have, err := c.planFor(t.Context(), query, nil)
+					var have planned
+					err := c.planFor(t.Context(), query, &have)
 					if fmt.Sprint(err) != fmt.Sprint(wantErr) || have.plan.fills() != want.fills() ||
 						want.fills() && have.comments.around(have.plan.Query()) != want.Query() {
 						t.Errorf("%s\nhave: %v, %v\nwant: %v, %v", query, have.plan, err, want, wantErr)

@@ -92,40 +92,44 @@ func (c *conn) run(ctx context.Context, query string, args []driver.NamedValue, 
 // executes, and the underlying driver's driver.ErrSkip isn't for the caller.
 func (c *conn) runOne(
 	ctx context.Context, query string, args []driver.NamedValue, out *keysList, rows bool, ofSeveral bool,
-) (r base.Reply, err error) {
-	next, err := c.retry(ctx, func() (p *plan, next followUp, err error) {
-		of, use, err := c.planOrPass(ctx, query, rows)
+) (base.Reply, error) {
+	for attempt := 1; ; attempt++ {
+		var of planned
+		err := c.planFor(ctx, query, &of)
 		split := false
 		if !ofSeveral && (err != nil || of.plan.mayBeSeveral()) {
 			split, err = c.splits(ctx, of.plan, err)
 		}
 		switch {
 		case split:
-			r, err = c.runEach(ctx, query, args, out, rows)
-			return nil, passed, err
+			return c.runEach(ctx, query, args, out, rows)
 		case err != nil:
-			return nil, done, err
-		case of.plan.fills():
-			r, next, err = c.exec(ctx, of, nil, args, out, rows)
-			return of.plan, next, err
+			return base.Reply{}, c.refused(ctx, err)
+		case !of.plan.fills():
+			request := base.Request{Text: query, Args: args, User: len(args), Rows: rows}
+			if !ofSeveral {
+				request.How = base.Directly
+			}
+			return c.pass(ctx, of.query, of.plan, &request)
 		}
-		request := base.Request{Text: query, Args: args, User: len(args), Rows: rows}
-		if !ofSeveral {
-			request.How = base.Directly
+		r, next, err := c.exec(ctx, &of, nil, args, out, rows)
+		if err == nil {
+			return r, nil
 		}
-		r, err = c.pass(ctx, &request, &use)
-		return nil, passed, err
-	})
-	if err != nil && next != passed {
-		err = c.refused(ctx, err)
+		if !c.again(ctx, of.plan, next, attempt) {
+			return base.Reply{}, c.refused(ctx, err)
+		}
 	}
-	return r, err
 }
 
-// pass sends a statement that shardkey passes through.
-func (c *conn) pass(ctx context.Context, request *base.Request, use *session.Use) (base.Reply, error) {
+// pass sends a statement that shardkey passes through. p is its plan, nil if it need not be parsed.
+func (c *conn) pass(ctx context.Context, q *sqltoken.Query, p *plan, request *base.Request) (base.Reply, error) {
+	use, err := c.session.BeforePass(ctx, q, p.given(), request.Rows)
+	if err != nil {
+		return base.Reply{}, c.refused(ctx, err)
+	}
 	r, err := c.base.Do(ctx, request)
-	c.session.AfterPass(ctx, use, request.Args, r.Result, err)
+	c.session.AfterPass(ctx, &use, request.Args, r.Result, err)
 	return r, err
 }
 
@@ -140,20 +144,6 @@ func (c *conn) splits(ctx context.Context, p *plan, err error) (bool, error) {
 	return several, cmp.Or(askErr, err)
 }
 
-// planOrPass returns the plan of a query that may insert, and nil for other queries. It prepares the
-// session for a query that is passed through unchanged. rows reports whether the caller reads rows.
-func (c *conn) planOrPass(ctx context.Context, query string, rows bool) (p planned, use session.Use, err error) {
-	q := c.recent.find(query)
-	if q != nil && q.passes && c.session.Settled() {
-		return p, use, nil
-	}
-	if p, err = c.planFor(ctx, query, q); err != nil || p.plan.fills() {
-		return p, use, err
-	}
-	use, err = c.session.BeforePass(ctx, p.query, p.plan.given(), rows)
-	return p, use, err
-}
-
 // planned is a query with its plan.
 type planned struct {
 	query    *sqltoken.Query // without the comments
@@ -162,29 +152,30 @@ type planned struct {
 	repeated bool // the connection executes the query often
 }
 
-// planFor returns a query with its plan, if it must be parsed. If the comments around it differ each time,
-// as trace IDs do, the statement between them has the plan. q is the recent query, nil if it isn't one.
-func (c *conn) planFor(ctx context.Context, text string, q *recentQuery) (planned, error) {
-	if q != nil && (q.plan == nil || q.plan.isCurrent(c)) {
-		return planned{query: &q.Query, plan: q.plan, repeated: q.use()}, nil
+// planFor sets of to a query with its plan, if it must be parsed. If the comments around it differ each
+// time, as trace IDs do, the statement between them has the plan.
+func (c *conn) planFor(ctx context.Context, text string, of *planned) error {
+	if q := c.recent.find(text); q != nil && (q.plan == nil || q.plan.isCurrent(c)) {
+		of.query, of.plan, of.repeated = &q.Query, q.plan, q.use()
+		return nil
 	}
 	if q, around := c.recent.findCommented(text); q != nil && q.plan.isCurrent(c) && !(q.plan.fills() && c.recent.isRepeated(text)) {
-		return planned{query: &q.Query, plan: q.plan, comments: around}, nil
+		of.query, of.plan, of.comments = &q.Query, q.plan, around
+		return nil
 	}
 	scanned := c.session.Client().Scan(text)
 	if !scanned.MustParse() {
-		return planned{query: c.recent.add(scanned, nil)}, nil
+		of.query = c.recent.add(scanned, nil)
+		return nil
 	}
 	if start, end := sqltoken.Commented(text); end-start < len(text) && !c.recent.isRepeated(text) {
-		of := planned{comments: comments{text[:start], text[end:]}}
-		if err := c.newPlan(ctx, &of, c.session.Client().Scan(text[start:end]), true); err == nil {
-			return of, nil
+		if err := c.newPlan(ctx, of, c.session.Client().Scan(text[start:end]), true); err == nil {
+			of.comments = comments{text[:start], text[end:]}
+			return nil
 		}
 		// The error, if there is one without comments, has its place in the query.
 	}
-	var of planned
-	err := c.newPlan(ctx, &of, scanned, false)
-	return of, err
+	return c.newPlan(ctx, of, scanned, false)
 }
 
 func (c *conn) newPlan(ctx context.Context, of *planned, q sqltoken.Query, commented bool) (err error) {
@@ -200,22 +191,12 @@ func (c *conn) newPlan(ctx context.Context, of *planned, q sqltoken.Query, comme
 // maxStale limits how often a statement is planned again because a table's columns have changed.
 const maxStale = 3
 
-// retry calls try, which plans a statement and executes or prepares it, again while something that the
-// plan depends on has changed meanwhile. The attempts end, since an open connection keeps the current
-// rule's generators open.
-func (c *conn) retry(ctx context.Context, try func() (*plan, followUp, error)) (followUp, error) {
-	for attempt := 1; ; attempt++ {
-		p, next, err := try()
-		if err == nil || !c.again(ctx, p, next, attempt) {
-			return next, err
-		}
-	}
-}
-
-// again reports whether to plan a failed statement again. attempt counts its plans, from 1.
+// again reports whether to plan a statement again whose plan couldn't be executed or prepared, since
+// something that the plan depends on has changed meanwhile. attempt counts its plans, from 1. The attempts
+// end, since an open connection keeps the current rule's generators open.
 func (c *conn) again(ctx context.Context, p *plan, next followUp, attempt int) bool {
 	switch next {
-	case done, passed:
+	case done:
 		return false
 	case resend:
 		return attempt == 1
@@ -245,7 +226,7 @@ func (c *conn) refused(ctx context.Context, err error) error {
 func (c *conn) PrepareContext(ctx context.Context, query string) (driver.Stmt, error) {
 	c.executed = false
 	q := c.scan(query)
-	s := &stmt{conn: c, query: q, free: isFree(&q)}
+	s := &stmt{conn: c, source: q, free: isFree(&q)}
 	if q.MustParse() {
 		s.origin = c.session.Prepared()
 	}

@@ -20,21 +20,27 @@ import (
 // call is one execution of a statement that the program asked for.
 type call struct {
 	*conn
-	planned
-	stmt *stmt // the program's prepared statement; nil: the query is sent
-	args []driver.NamedValue
-	out  *keysList // receives the keys for the caller; may be nil
-	rows bool      // the caller reads rows
+	stmt     *stmt // the program's prepared statement; nil: the query is sent
+	comments comments
+	args     []driver.NamedValue
+	out      *keysList // receives the keys for the caller; may be nil
+	rows     bool      // the caller reads rows
+	repeated bool      // the connection executes the query often
+	sent     outcome.Sent
 }
 
 // exec executes a plan. The call is a part of the connection, which saves an allocation: the steps of a
 // plan are variables, so a call that is passed to them by its address would be on the heap.
-func (c *conn) exec(ctx context.Context, of planned, s *stmt, args []driver.NamedValue, out *keysList, rows bool) (base.Reply, followUp, error) {
+func (c *conn) exec(ctx context.Context, of *planned, s *stmt, args []driver.NamedValue, out *keysList, rows bool) (base.Reply, followUp, error) {
 	x := &c.call
-	x.conn, x.planned, x.stmt, x.args, x.out, x.rows = c, of, s, args, out, rows
-	r, next, err := of.plan.exec(ctx, x)
-	x.planned, x.stmt, x.args, x.out = planned{}, nil, nil, nil
-	return r, next, err
+	defer x.end()
+	x.conn, x.stmt, x.comments, x.args, x.out, x.rows, x.repeated = c, s, of.comments, args, out, rows, of.repeated
+	return of.plan.exec(ctx, x, &x.sent)
+}
+
+// end releases what the call refers to.
+func (x *call) end() {
+	x.stmt, x.comments, x.args, x.out, x.sent = nil, comments{}, nil, nil, outcome.Sent{}
 }
 
 // exec executes the plan. The keys for the caller go to x.out.
@@ -42,7 +48,7 @@ func (c *conn) exec(ctx context.Context, of planned, s *stmt, args []driver.Name
 // If next isn't done, nothing was executed, and the statement may have to be planned again. The
 // error is driver.ErrSkip if the number of arguments is wrong. database/sql then prepares the
 // statement and reports that.
-func (p *plan) exec(ctx context.Context, x *call) (r base.Reply, next followUp, err error) {
+func (p *plan) exec(ctx context.Context, x *call, sent *outcome.Sent) (r base.Reply, next followUp, err error) {
 	if !p.rules.generators.Acquire() {
 		return r, replan, errRuleClosed
 	}
@@ -56,18 +62,17 @@ func (p *plan) exec(ctx context.Context, x *call) (r base.Reply, next followUp, 
 			return r, next, err
 		}
 	}
-	sent, err := p.keys(p, ctx, x)
-	if err != nil {
-		return p.unkeyed(ctx, x, &sent, err)
+	if err = p.keys(p, ctx, x, sent); err != nil {
+		return p.unkeyed(ctx, x, sent, err)
 	}
-	request, err := p.bind(ctx, x, &sent)
-	if err != nil {
+	var request base.Request
+	if err = p.bind(ctx, x, sent, &request); err != nil {
 		return r, done, err
 	}
-	if r, err = x.do(ctx, &request, &sent); err != nil {
-		return p.failed(ctx, x, &sent, &request, err)
+	if r, err = p.do(ctx, x, &request, sent); err != nil {
+		return p.failed(ctx, x, sent, &request, err)
 	}
-	return p.concluded(ctx, x, &sent, r), done, nil
+	return p.concluded(ctx, x, sent, r), done, nil
 }
 
 // execUnbound is exec for a wrong number of arguments.
@@ -100,29 +105,29 @@ func (p *plan) refuseVersioned(ctx context.Context, x *call) (followUp, error) {
 var unasked = &facts.Column{Type: columntype.Parse("")}
 
 // keysOfRows makes the keys for rows of values.
-func (p *plan) keysOfRows(ctx context.Context, x *call) (sent outcome.Sent, err error) {
+func (p *plan) keysOfRows(ctx context.Context, x *call, sent *outcome.Sent) error {
 	s, keys := &x.session, &sent.Keys
 	column, err := s.KeyColumn(ctx, p.filler.Insert)
 	if err != nil {
-		return sent, err
+		return err
 	}
 	if column, err = p.filler.Fill(ctx, s, column, x.args, keys, &x.key, x.out == nil); err != nil {
-		return sent, err
+		return err
 	}
-	p.describeSent(x, column, &sent)
+	p.describeSent(x, column, sent)
 	sent.Plain = p.single && column.Plain && len(keys.Ints) == 1 && keys.Ints[0] >= 0
 	if n := keys.Len(); n > 0 && p.rules.keyHook != nil {
 		if err := p.rules.callKeyHook(ctx, p.table.Rule, n, keys); err != nil {
-			return sent, err
+			return err
 		}
 	}
-	return sent, p.ready(ctx, x, column)
+	return p.ready(ctx, x, column)
 }
 
 // noKeys makes none, for an INSERT that the server refuses.
-func (p *plan) noKeys(ctx context.Context, x *call) (sent outcome.Sent, err error) {
-	p.describeSent(x, unasked, &sent)
-	return sent, p.ready(ctx, x, unasked)
+func (p *plan) noKeys(ctx context.Context, x *call, sent *outcome.Sent) error {
+	p.describeSent(x, unasked, sent)
+	return p.ready(ctx, x, unasked)
 }
 
 // describeSent completes what is sent, which has its keys. LAST_INSERT_ID(key) is unsigned, so it isn't
@@ -149,37 +154,37 @@ func (p *plan) ready(ctx context.Context, x *call, column *facts.Column) error {
 	return x.session.AskCacheLimit(ctx)
 }
 
-// bind returns the request with the keys. A statement without arguments gets its keys as literals, which
+// bind sets the request to the statement with the keys. A statement without arguments gets its keys as literals, which
 // takes one message to the server. In a statement with arguments the keys are bound, since literals would
 // defeat the server's cache of prepared statements. If there are too many placeholders, the keys are
 // literals.
-func (p *plan) bind(ctx context.Context, x *call, sent *outcome.Sent) (r base.Request, err error) {
+func (p *plan) bind(ctx context.Context, x *call, sent *outcome.Sent, r *base.Request) error {
 	literal := x.stmt == nil && (len(x.args) == 0 || p.count == "" && len(x.args)+p.added > base.MaxPlaceholders)
-	convert := x.argument
-	if p.count != "" {
-		convert = asArgument
+	set := setInt
+	if sent.Keys.Values != nil && p.count == "" {
+		set = x.setText
 	}
-	text, args, err := rewrite.Bind(p.Plan, x.conn.args[:0], x.args, &sent.Keys, literal, convert)
+	text, args, err := rewrite.Bind(p.Plan, x.conn.args[:0], x.args, &sent.Keys, literal, set)
 	if err != nil {
-		return r, p.explainBind(err)
+		return p.explainBind(err)
 	}
-	r = base.Request{Args: args, User: len(x.args), Rows: x.rows && p.returnsRows}
 	if x.isCopy(args) {
 		for i := range args {
 			args[i].Ordinal = i + 1
 		}
 	}
 	isSame := p.count == "" || text == p.Query() // for all executions
+	if x.stmt != nil && !isSame {
+		return p.unprepared(ctx, x, text, args, r)
+	}
+	r.Text, r.Args, r.User, r.Rows = x.comments.around(text), args, len(x.args), x.rows && p.returnsRows
 	switch {
-	case x.stmt != nil && isSame:
-		r.Stmt, err = x.stmt.form(ctx, text, sent.Keys.Unreported, args)
 	case x.stmt != nil:
-		return p.unprepared(ctx, x, text, args)
+		r.Stmt, err = x.stmt.form(ctx, text, sent.Keys.Unreported, args)
 	case !literal && isSame && x.comments == (comments{}):
 		r.How, r.Repeated = p.how, x.repeated && p.prefersPrepared && x.rows == p.Insert.ReturnsKey
 	}
-	r.Text = x.comments.around(text)
-	return r, err
+	return err
 }
 
 // isCopy reports whether arguments have keys, so that they aren't the program's own.
@@ -195,29 +200,29 @@ func (p *plan) explainBind(err error) error {
 	return err
 }
 
-// asArgument returns a value that the underlying driver needs not convert as an argument.
-func asArgument(value any) (driver.NamedValue, error) { return driver.NamedValue{Value: value}, nil }
+// setInt sets an argument to an integer, which needs no conversion.
+func setInt(arg *driver.NamedValue, key any) error {
+	arg.Value = key
+	return nil
+}
 
-// argument returns a key as an argument.
-func (c *conn) argument(key any) (driver.NamedValue, error) {
-	if _, isInt := key.(int64); isInt {
-		return driver.NamedValue{Value: key}, nil // it needs no conversion
+// setText sets an argument to a text key, as the underlying driver converts it.
+func (c *conn) setText(arg *driver.NamedValue, key any) error {
+	arg.Value = key
+	if err := c.base.Convert(arg); err != nil {
+		return fmt.Errorf("shardkey: cannot bind a generated key: %w", err)
 	}
-	arg := driver.NamedValue{Value: key}
-	if err := c.base.Convert(&arg); err != nil {
-		return arg, fmt.Errorf("shardkey: cannot bind a generated key: %w", err)
-	}
-	return arg, nil
+	return nil
 }
 
 // do sends the statement.
-func (x *call) do(ctx context.Context, request *base.Request, sent *outcome.Sent) (r base.Reply, err error) {
+func (p *plan) do(ctx context.Context, x *call, request *base.Request, sent *outcome.Sent) (r base.Reply, err error) {
 	if !x.logs(ctx) {
 		r, err = x.base.Do(ctx, request)
 	} else {
 		start := time.Now()
 		r, err = x.base.Do(ctx, request)
-		x.plan.logSent(ctx, request, sent, time.Since(start), err)
+		p.logSent(ctx, request, sent, time.Since(start), err)
 	}
 	x.executed = x.executed || err == nil || !errors.Is(err, driver.ErrBadConn)
 	const most = 4096

@@ -24,49 +24,49 @@ import (
 // has all keys, nothing is counted.
 
 // keysOfQuery counts the rows of the query and makes their keys.
-func (p *plan) keysOfQuery(ctx context.Context, x *call) (sent outcome.Sent, err error) {
+func (p *plan) keysOfQuery(ctx context.Context, x *call, sent *outcome.Sent) error {
 	s, keys := &x.session, &sent.Keys
 	column, err := s.KeyColumn(ctx, p.filler.Insert)
 	if err != nil {
-		return sent, err
+		return err
 	}
 	for _, ask := range []func(context.Context) error{s.AskCacheLimit, s.KnowLastID, s.SyncLastID} {
 		if err := ask(ctx); err != nil {
-			return sent, err
+			return err
 		}
 	}
 	n, err := p.countRows(ctx, x)
 	if err != nil {
 		keys.Counted = 1
-		p.describeSent(x, column, &sent)
-		return sent, &uncountedError{err}
+		p.describeSent(x, column, sent)
+		return &uncountedError{err}
 	}
 	column, err = p.filler.FillQuery(ctx, s, column, n, keys, x.out == nil)
 	if err == nil && p.rules.keyHook != nil {
 		err = p.rules.callKeyHook(ctx, p.table.Rule, n, keys)
 	}
 	if err != nil {
-		return sent, err
+		return err
 	}
 	sent.Counted, keys.Counted = n, max(n, 1)
 	keys.LastInsertID, err = lastBetween(ctx, s, keys)
-	p.describeSent(x, column, &sent)
-	return sent, err
+	p.describeSent(x, column, sent)
+	return err
 }
 
 // keysInQuery is for a query that has all keys.
-func (p *plan) keysInQuery(ctx context.Context, x *call) (sent outcome.Sent, err error) {
+func (p *plan) keysInQuery(ctx context.Context, x *call, sent *outcome.Sent) (err error) {
 	column := unasked
 	if p.Insert.SelectKey != rewrite.Literal {
 		if column, err = x.session.KeyColumn(ctx, p.filler.Insert); err != nil {
-			return sent, err
+			return err
 		}
 	}
 	if err = x.session.AskCacheLimit(ctx); err == nil {
 		err = x.session.SyncLastID(ctx) // it may read LAST_INSERT_ID()
 	}
-	p.describeSent(x, column, &sent)
-	return sent, err
+	p.describeSent(x, column, sent)
+	return err
 }
 
 // countRows returns the number of the query's rows.
@@ -122,17 +122,17 @@ func (p *plan) unkeyed(ctx context.Context, x *call, sent *outcome.Sent, err err
 	}
 	var request base.Request
 	if !isOtherWidth(cause) {
-		request, err = p.bind(ctx, x, sent)
+		err = p.bind(ctx, x, sent, &request)
 	} else if len(p.columns) > 0 && p.columnsChanged(ctx, &x.session) {
 		return r, replan, cause
 	} else {
-		request, err = p.unprepared(ctx, x, p.key.text, x.args) // the server refuses it: error 1136
+		err = p.unprepared(ctx, x, p.key.text, x.args, &request) // the server refuses it: error 1136
 	}
 	if err != nil {
 		return r, done, err
 	}
 	request.Rows = false
-	if r, err = x.do(ctx, &request, sent); err == nil { // there was no row
+	if r, err = p.do(ctx, x, &request, sent); err == nil { // there was no row
 		p.conclude(ctx, x, sent, outcome.Report{Failed: true})
 		r.Rows = base.NoRows{}
 		return r, done, nil
@@ -143,14 +143,14 @@ func (p *plan) unkeyed(ctx context.Context, x *call, sent *outcome.Sent, err err
 	return p.failed(ctx, x, sent, &request, err)
 }
 
-// unprepared is the request for a text that isn't prepared. For a prepared statement of the program it is
+// unprepared sets the request to a text that isn't prepared. For a prepared statement of the program it is
 // prepared, unless the session isn't the same as when the program prepared it.
-func (p *plan) unprepared(ctx context.Context, x *call, text string, args []driver.NamedValue) (r base.Request, err error) {
-	r = base.Request{Text: x.comments.around(text), Args: args, User: len(x.args), Rows: x.rows && p.returnsRows}
+func (p *plan) unprepared(ctx context.Context, x *call, text string, args []driver.NamedValue, r *base.Request) (err error) {
+	*r = base.Request{Text: x.comments.around(text), Args: args, User: len(x.args), Rows: x.rows && p.returnsRows}
 	if x.stmt != nil {
 		r.How, err = base.Prepared, x.stmt.sameSession(ctx)
 	}
-	return r, err
+	return err
 }
 
 // lastBetween returns LAST_INSERT_ID(), which must not be between the keys. For keys that aren't integers

@@ -104,20 +104,25 @@ func (p *plan) reportOf(result driver.Result) (r outcome.Report) {
 }
 
 // ask is conclude for a report that isn't usual.
-func (p *plan) ask(ctx context.Context, x *call, sent *outcome.Sent, r outcome.Report) (c outcome.Conclusion) {
+func (p *plan) ask(ctx context.Context, x *call, sent *outcome.Sent, r outcome.Report) outcome.Conclusion {
 	s := &x.session
 	p.describe(x, sent)
 	var answers outcome.Answers
 	for {
-		if c = outcome.Conclude(s.LastID(), sent, r, &answers); c.Ask == outcome.Nothing {
-			break
+		c, question := outcome.Conclude(s.LastID(), sent, r, &answers)
+		if question == outcome.Nothing {
+			p.warnOfUnknown(ctx, sent, c.Doubt())
+			return c
 		}
-		answers[c.Ask] = answer(ctx, s, sent, r, c.Ask)
+		answers[question] = answer(ctx, s, sent, r, question)
 	}
-	if err := c.Doubt(); err != nil && !p.table.unknown.Swap(true) {
+}
+
+// warnOfUnknown logs once that keys are unknown although the table was asked. err is nil if they aren't.
+func (p *plan) warnOfUnknown(ctx context.Context, sent *outcome.Sent, err error) {
+	if err != nil && !p.table.unknown.Swap(true) {
 		p.rules.logger.WarnContext(ctx, "shardkey: keys of an INSERT are unknown", "table", p.filler.Name(), "rows", sent.Len(), "error", err)
 	}
-	return c
 }
 
 // describe adds what only an unusual report needs.

@@ -39,7 +39,7 @@ type plan struct {
 	table  *keyedTable
 	filler *fill.Filler
 	before []func(*plan, context.Context, *call) (followUp, error) // nil for most statements
-	keys   func(*plan, context.Context, *call) (outcome.Sent, error)
+	keys   func(*plan, context.Context, *call, *outcome.Sent) error
 	// single: there is one row, whose key is generated and which no clause affects.
 	single bool
 	// callsFunctions: an upsert of several rows may call a stored function after its first row.

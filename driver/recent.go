@@ -23,8 +23,7 @@ type recentQueries struct {
 
 type recentQuery struct {
 	sqltoken.Query
-	plan   *plan // nil for a query that need not be parsed, under any rule
-	passes bool  // neither parsed nor about LAST_INSERT_ID(); a session that is settled has nothing to do
+	plan *plan // nil for a query that need not be parsed, under any rule
 	// commented: comments may surround the query, which has a plan.
 	commented bool
 	uses      uint8 // the number of executions so far, up to 3
@@ -86,7 +85,7 @@ func (recent *recentQueries) add(of sqltoken.Query, p *plan) *sqltoken.Query {
 	q := recent.find(of.Text)
 	if q == nil {
 		q = &recent.all[recent.next%uint8(len(recent.all))]
-		*q = recentQuery{Query: of, uses: 1, passes: of.Class == sqltoken.ClassPass && !of.SetsLastInsertID()}
+		*q = recentQuery{Query: of, uses: 1}
 		recent.next++
 	}
 	q.plan, q.commented = p, p != nil && p.key.commented

@@ -21,7 +21,6 @@ type followUp uint8
 
 const (
 	done          followUp = iota // the result or the error is the caller's
-	passed                        // so is this error, which is about a statement that is passed through
 	replan                        // plan again: the rule was replaced, or the server refused the report of an existing key
 	replanColumns                 // plan again if the columns have changed, which may have caused the error
 	resend                        // send it again: the server refused the prepared statement, not the query
@@ -70,8 +69,8 @@ func (p *plan) silence(ctx context.Context, s *session.Session, err error) {
 // server can't have executed any part of it.
 func (p *plan) failed(ctx context.Context, x *call, sent *outcome.Sent, request *base.Request, err error) (r base.Reply, next followUp, _ error) {
 	if isOtherWidth(err) && p.Insert.SelectKey != "" && request.Text != x.comments.around(p.key.text) {
-		if *request, err = p.unprepared(ctx, x, p.key.text, x.args); err == nil {
-			r, err = x.do(ctx, request, sent) // the server refuses it: error 1136
+		if err = p.unprepared(ctx, x, p.key.text, x.args, request); err == nil {
+			r, err = p.do(ctx, x, request, sent) // the server refuses it: error 1136
 		}
 		if err == nil {
 			return r, done, nil

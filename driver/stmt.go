@@ -15,13 +15,12 @@ import (
 // statement. For an INSERT into a sharded table, base also has a placeholder for each key. A stmt
 // is planned again after the connector's rule was replaced.
 type stmt struct {
-	conn     *conn
-	query    sqltoken.Query
-	rules    *ruleVersion // the rule of the plan
-	plan     *plan        // nil for a statement that can't insert
-	comments comments
-	base     base.Stmt
-	count    base.Stmt // counts the rows of an INSERT … SELECT; zero for other statements
+	conn   *conn
+	source sqltoken.Query
+	planned
+	rules *ruleVersion // the rule of the plan
+	base  base.Stmt
+	count base.Stmt // counts the rows of an INSERT … SELECT; zero for other statements
 	// silent is base without the report of a key; see [rewrite.Keys].Unreported. It is prepared
 	// when it is first needed.
 	silent base.Stmt
@@ -30,7 +29,8 @@ type stmt struct {
 	origin *session.Origin
 	moved  bool
 	inputs int // the result of NumInput
-	// asks: the session has work to do before each execution. free: only after a SET TRANSACTION.
+	// asks: whether the plan may be used is asked before each execution. free: the session has nothing to do
+	// with the statement, but after a SET TRANSACTION.
 	asks, free bool
 	// reusable: the connection's cache may have the statement after the program closes it. GORM, for
 	// example, prepares an INSERT in each transaction.
@@ -47,15 +47,19 @@ var (
 // prepare plans the statement with the current rule, prepares the result and closes the previous
 // prepared statement.
 func (s *stmt) prepare(ctx context.Context) error {
-	_, err := s.conn.retry(ctx, func() (*plan, followUp, error) { return s.tryPrepare(ctx) })
-	return err
+	for attempt := 1; ; attempt++ {
+		p, next, err := s.tryPrepare(ctx)
+		if err == nil || !s.conn.again(ctx, p, next, attempt) {
+			return err
+		}
+	}
 }
 
 func (s *stmt) tryPrepare(ctx context.Context) (p *plan, next followUp, err error) {
 	rules := s.conn.connector.rules.Load()
 	var of planned
-	if s.query.MustParse() {
-		if of, err = s.conn.planFor(ctx, s.query.Text, s.conn.recent.find(s.query.Text)); err != nil {
+	if s.source.MustParse() {
+		if err = s.conn.planFor(ctx, s.source.Text, &of); err != nil {
 			return nil, done, err
 		}
 	}
@@ -170,7 +174,7 @@ func (s *stmt) set(rules *ruleVersion, p *plan) {
 		s.inputs -= p.added
 	}
 	s.reusable = s.isReusable(p)
-	s.asks = !s.plan.fills() || p != nil && (len(p.columns) > 0 || !p.expires.IsZero() || !p.sameIn(p.key.mode^modesOfEach))
+	s.asks = p != nil && (len(p.columns) > 0 || !p.expires.IsZero() || !p.sameIn(p.key.mode^modesOfEach))
 }
 
 // isReusable reports whether the connection may cache an INSERT's prepared statement.
@@ -185,7 +189,7 @@ const modesOfEach = sqltoken.NoAutoValueOnZero | sqltoken.Strict
 // prepareBase prepares the statement unchanged, or with placeholders for its keys.
 func (s *stmt) prepareBase(ctx context.Context, p *plan) (prepared base.Stmt, next followUp, err error) {
 	if !p.fills() {
-		prepared, err = s.conn.base.Prepare(ctx, s.query.Text)
+		prepared, err = s.conn.base.Prepare(ctx, s.source.Text)
 		return prepared, done, err
 	}
 	text, added := s.comments.around(p.Query()), p.added
@@ -201,7 +205,7 @@ func (s *stmt) prepareBase(ctx context.Context, p *plan) (prepared base.Stmt, ne
 		prepared, err = s.conn.base.PrepareShared(ctx, text, want, p.how)
 	}
 	if isOtherWidth(err) {
-		if unchanged, own := s.conn.base.Prepare(ctx, s.query.Text); own != nil {
+		if unchanged, own := s.conn.base.Prepare(ctx, s.source.Text); own != nil {
 			err = own // the server's error for the program's statement: 1136
 		} else {
 			_ = unchanged.Close()
@@ -218,37 +222,31 @@ func (s *stmt) prepareBase(ctx context.Context, p *plan) (prepared base.Stmt, ne
 	return prepared, done, nil
 }
 
-// ready prepares the statement again if the rule was replaced. It prepares the session for a
-// statement that is passed through. rows reports whether the caller reads rows.
-func (s *stmt) ready(ctx context.Context, rows bool) (use session.Use, err error) {
+// ready prepares the statement again if the rule was replaced, or if its plan may not be used any more.
+func (s *stmt) ready(ctx context.Context, attempt int) (err error) {
 	if s.hasMoved() {
 		if err := s.follow(ctx); err != nil {
-			return use, err
+			return err
 		}
 	}
-	current := s.rules == s.conn.connector.rules.Load()
+	current := attempt == 1 && s.rules == s.conn.connector.rules.Load()
 	current = current && (s.plan == nil || s.hasMoved() || !s.plan.isExpired())
 	if current && s.plan != nil && len(s.plan.columns) > 0 {
 		if current, err = s.plan.columnsHold(ctx, &s.conn.session); err != nil {
-			return use, err
+			return err
 		}
 	}
 	if current && s.plan != nil && !s.plan.sameIn(s.plan.key.mode^modesOfEach) {
 		mode, _, err := s.conn.session.Mode(ctx)
 		if err != nil {
-			return use, err
+			return err
 		}
 		current = s.plan.sameIn(mode&modesOfEach | s.plan.key.mode&^modesOfEach)
 	}
 	if !current {
-		if err := s.prepare(ctx); err != nil {
-			return use, err
-		}
+		return s.prepare(ctx)
 	}
-	if s.plan.fills() {
-		return use, nil
-	}
-	return s.conn.session.BeforePass(ctx, &s.query, s.plan.given(), rows)
+	return nil
 }
 
 // hasMoved reports whether the session has changed since an INSERT was prepared.
@@ -264,38 +262,31 @@ func (s *stmt) QueryContext(ctx context.Context, args []driver.NamedValue) (driv
 	return r.Rows, err
 }
 
-func (s *stmt) run(ctx context.Context, args []driver.NamedValue, rows bool) (r base.Reply, err error) {
+func (s *stmt) run(ctx context.Context, args []driver.NamedValue, rows bool) (base.Reply, error) {
 	out := keysOf(ctx)
 	out.reset()
 	if s.free && !s.conn.session.PendingTransaction() {
 		return s.conn.base.Do(ctx, &base.Request{Stmt: &s.base, Args: args, Rows: rows})
 	}
 	s.conn.executed = false
-	again := false
-	next, err := s.conn.retry(ctx, func() (p *plan, next followUp, err error) {
-		if again {
-			s.rules = nil
-		}
-		again = true
-		var use session.Use
-		if s.asks || s.hasMoved() || s.rules != s.conn.connector.rules.Load() || s.conn.session.PendingTransaction() {
-			if use, err = s.ready(ctx, rows); err != nil {
-				return nil, done, err
+	for attempt := 1; ; attempt++ {
+		if s.asks || s.hasMoved() || attempt > 1 || s.rules != s.conn.connector.rules.Load() {
+			if err := s.ready(ctx, attempt); err != nil {
+				return base.Reply{}, s.conn.refused(ctx, err)
 			}
 		}
 		if !s.plan.fills() {
-			r, err = s.conn.pass(ctx, &base.Request{Stmt: &s.base, Args: args, Rows: rows}, &use)
-			return nil, passed, err
+			return s.conn.pass(ctx, &s.source, s.plan, &base.Request{Stmt: &s.base, Args: args, Rows: rows})
 		}
-		if r, next, err = s.conn.exec(ctx, planned{plan: s.plan, comments: s.comments}, s, args, out, rows); err != nil {
-			s.reusable = false // the server may have parts of long arguments
+		r, next, err := s.conn.exec(ctx, &s.planned, s, args, out, rows)
+		if err == nil {
+			return r, nil
 		}
-		return s.plan, next, err
-	})
-	if err != nil && next != passed {
-		err = s.conn.refused(ctx, err)
+		s.reusable = false // the server may have parts of long arguments
+		if !s.conn.again(ctx, s.plan, next, attempt) {
+			return base.Reply{}, s.conn.refused(ctx, err)
+		}
 	}
-	return r, err
 }
 
 // Exec is ExecContext without a context.

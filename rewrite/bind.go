@@ -8,15 +8,15 @@ import (
 
 // Bind returns the statement to send and its arguments: args and the keys. If literal is set, the keys
 // of [Generated] rows are literals. Otherwise the statement is that of [Plan.Query], with a key for
-// each placeholder that it adds. A key replaces each argument that asked for one. The function convert
-// makes an argument of a key. The arguments are appended to buf, or are args if nothing changes.
+// each placeholder that it adds. A key replaces each argument that asked for one. The function set
+// sets a new argument to a key. The arguments are appended to buf, or are args if nothing changes.
 //
 // Keys for an INSERT … SELECT of several rows are always literals if they don't fit in the statement
 // with placeholders.
 func Bind[A any](
-	p *Plan, buf, args []A, keys *Keys, literal bool, convert func(key any) (A, error),
+	p *Plan, buf, args []A, keys *Keys, literal bool, set func(arg *A, key any) error,
 ) (query string, bound []A, err error) {
-	in, b := p.Insert, binder[A]{bound: buf, args: args}
+	in := p.Insert
 	if in == nil {
 		return p.text, args, nil
 	}
@@ -25,7 +25,7 @@ func Bind[A any](
 	}
 	switch {
 	case in.counts():
-		return b.counter(p, keys, literal, convert)
+		return bindCounter(p, buf, args, keys, literal, set)
 	case literal:
 		query = p.literal(keys)
 	default:
@@ -34,71 +34,58 @@ func Bind[A any](
 	if (literal || p.NumKeys == 0) && !slices.Contains(keys.Asked, true) {
 		return query, args, nil
 	}
-	b.bound = slices.Grow(buf, len(args)+p.NumKeys)
-	err = b.rows(in, keys, literal, convert)
-	return query, b.end(), err
-}
-
-// binder merges keys into arguments. (As one of its fields, convert would be on the heap.)
-type binder[A any] struct {
-	bound, args []A
-	copied      int // number of args that are in bound, or replaced
-}
-
-// rows adds the keys of rows.
-func (b *binder[A]) rows(in *Insert, keys *Keys, literal bool, convert func(key any) (A, error)) error {
-	next := 0
+	bound = slices.Grow(buf, len(args)+p.NumKeys)
+	copied, next := 0, 0 // numbers of args that are in bound, or replaced, and of keys
 	var boxed boxedKeys
 	for row := range in.Rows {
 		r := &in.Rows[row]
 		if !in.Generates(row, keys) {
 			continue
 		}
-		if added := r.Key == Generated; !added || !literal {
-			key, err := convert(boxed.at(keys, next))
-			if err != nil {
-				return err
-			}
-			b.add(key, r.Arg, !added)
-		}
+		key := next
 		next++
+		if r.Key == Generated && literal {
+			continue
+		}
+		bound = append(bound, args[copied:r.Arg]...)
+		if copied = r.Arg; r.Key != Generated {
+			copied++
+		}
+		if bound, err = appendKey(bound, boxed.at(keys, key), set); err != nil {
+			return "", nil, err
+		}
 	}
-	return nil
+	return query, append(bound, args[copied:]...), nil
 }
 
-// counter adds the values for the expressions that count the keys of a query.
-func (b *binder[A]) counter(
-	p *Plan, keys *Keys, literal bool, convert func(key any) (A, error),
+// bindCounter is Bind for expressions that count the keys of a query.
+func bindCounter[A any](
+	p *Plan, buf, args []A, keys *Keys, literal bool, set func(arg *A, key any) error,
 ) (query string, bound []A, err error) {
 	query, values, err := p.counted(keys, literal)
 	if err != nil || values == nil {
-		return query, b.args, err
+		return query, args, err
 	}
-	b.bound = slices.Grow(b.bound, len(b.args)+p.NumKeys)
+	bound = slices.Grow(buf, len(args)+p.NumKeys)
+	copied := 0
 	for _, c := range p.Insert.query.changes {
-		n := c.made.placeholders()
-		for _, v := range values[:n] {
-			arg, err := convert(v)
-			if err != nil {
+		for range c.made.placeholders() {
+			bound = append(bound, args[copied:c.params]...)
+			copied = c.params
+			if bound, err = appendKey(bound, values[0], set); err != nil {
 				return "", nil, err
 			}
-			b.add(arg, c.params, false)
+			values = values[1:]
 		}
-		values = values[n:]
 	}
-	return query, b.end(), nil
+	return query, append(bound, args[copied:]...), nil
 }
 
-// add adds a key before argument at, or instead of it.
-func (b *binder[A]) add(key A, at int, replaces bool) {
-	b.bound = append(append(b.bound, b.args[b.copied:at]...), key)
-	if b.copied = at; replaces {
-		b.copied++
-	}
+func appendKey[A any](bound []A, key any, set func(arg *A, key any) error) ([]A, error) {
+	var arg A
+	bound = append(bound, arg)
+	return bound, set(&bound[len(bound)-1], key)
 }
-
-// end adds the remaining arguments, and returns all of them.
-func (b *binder[A]) end() []A { return append(b.bound, b.args[b.copied:]...) }
 
 // Rewrite returns the statement and its arguments with keys. If it needs keys, it calls generate with
 // their number n. It doesn't change args. A statement with arguments gets its keys as arguments.
@@ -129,11 +116,14 @@ func (plan *Plan) Rewrite(args []any, generate func(in *Insert, n int) ([]any, e
 			return "", nil, fmt.Errorf("shardkey: expected %d keys, found %d", n, found)
 		}
 	}
-	return Bind(plan, nil, args, &keys, len(args) == 0 && keys.haveLiterals(), asArgument)
+	return Bind(plan, nil, args, &keys, len(args) == 0 && keys.haveLiterals(), setAny)
 }
 
-// asArgument is the function convert of [Bind] for arguments of any type.
-func asArgument(key any) (any, error) { return key, nil }
+// setAny is the function set of [Bind] for arguments of any type.
+func setAny(arg *any, key any) error {
+	*arg = key
+	return nil
+}
 
 func errArgs(want, have int) error {
 	return fmt.Errorf("shardkey: expected %d arguments, found %d", want, have)

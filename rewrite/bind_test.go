@@ -28,7 +28,7 @@ func TestBind_sendsWhatTheTextHas(t *testing.T) {
 		}
 		for _, literal := range []bool{false, true} {
 			keys := randomKeys(r, plan.Insert)
-			query, have, err := Bind(plan, nil, numbers(plan.NumArgs), keys, literal, asKey)
+			query, have, err := Bind(plan, nil, numbers(plan.NumArgs), keys, literal, setKey)
 			must.Do(t, err, c.Text)
 			want := naiveArgs(plan, keys, literal)
 			if !slices.Equal(have, want) || CountPlaceholders(query, c.Options) != len(have) {
@@ -49,7 +49,10 @@ func numbers(n int) []string {
 	return args
 }
 
-func asKey(key any) (string, error) { return fmt.Sprint("k", key), nil }
+func setKey(arg *string, key any) error {
+	*arg = fmt.Sprint("k", key)
+	return nil
+}
 
 // randomKeys returns keys for a plan, with random rows that ask for one.
 func randomKeys(r *rand.Rand, in *Insert) *Keys {

@@ -201,7 +201,7 @@ func (plan *Plan) goldenLiteral() string {
 	if plan.Count() != "" {
 		keys = &Keys{Ints: []int64{101, 102, 103, 104, 105}, Counted: 3, LastInsertID: 50}
 	}
-	text, _, err := Bind(plan, nil, make([]any, plan.NumArgs), keys, true, asArgument)
+	text, _, err := Bind(plan, nil, make([]any, plan.NumArgs), keys, true, setAny)
 	if err != nil {
 		return err.Error()
 	}

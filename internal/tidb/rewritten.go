@@ -162,12 +162,12 @@ func (c *check) bind() {
 	for i := range args {
 		args[i] = i + 1
 	}
-	toNil := func(any) (any, error) { return nil, nil }
-	_, c.asked, _ = rewrite.Bind(c.plan, nil, args, asking(c.plan.Insert, keys), c.keys != nil, toNil)
+	setNil := func(*any, any) error { return nil }
+	_, c.asked, _ = rewrite.Bind(c.plan, nil, args, asking(c.plan.Insert, keys), c.keys != nil, setNil)
 	if c.keys != nil {
 		keys = *c.keys
 	}
-	c.sent, c.args, _ = rewrite.Bind(c.plan, nil, args, &keys, c.keys != nil, toNil)
+	c.sent, c.args, _ = rewrite.Bind(c.plan, nil, args, &keys, c.keys != nil, setNil)
 }
 
 // asking returns keys of which one replaces each argument that may ask for it.

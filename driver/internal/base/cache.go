@@ -295,7 +295,9 @@ func (c *Conn) sendStatement(ctx context.Context, s *cachedStmt, r *Request) (re
 		if err := s.CheckArgs(r.Args, r.User); err != nil {
 			return Reply{}, err
 		}
-		s.types.add(s.how, r.Args)
+		if slices.Contains(s.types, nil) { // otherwise find has compared them all
+			s.types.add(s.how, r.Args)
+		}
 		k.hit()
 	} else if s, err = c.prepareCached(ctx, r); err != nil {
 		return Reply{}, err

@@ -192,13 +192,13 @@ func everyAnswer(s *Sent, r Report, q Question) iter.Seq[*Answer] {
 
 // everyConclusion calls f with each conclusion about a report, with all answers to what it asks.
 func everyConclusion(before LastID, s *Sent, r Report, answers Answers, f func(Answers, Conclusion)) {
-	c := Conclude(before, s, r, &answers)
-	if c.Ask == Nothing {
+	c, ask := Conclude(before, s, r, &answers)
+	if ask == Nothing {
 		f(answers, c)
 		return
 	}
-	for answer := range everyAnswer(s, r, c.Ask) {
-		answers[c.Ask] = answer
+	for answer := range everyAnswer(s, r, ask) {
+		answers[ask] = answer
 		everyConclusion(before, s, r, answers, f)
 	}
 }

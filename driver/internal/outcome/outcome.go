@@ -86,8 +86,6 @@ type Answers [questions]*Answer
 
 // Conclusion is what a report means.
 type Conclusion struct {
-	// Ask is what to ask before the conclusion is final. The other fields aren't set then.
-	Ask          Question
 	LastInsertID int64
 	LastID       LastID // LAST_INSERT_ID() from now on
 
@@ -109,15 +107,16 @@ func (s *Sent) IsUsual(r Report) bool { return s.Plain && r.Affected == 1 && !r.
 // carries reports whether the statement passes the first generated key to LAST_INSERT_ID().
 func (s *Sent) carries() bool { return s.ReportsFirstKey && !s.Keys.Unreported }
 
-// Conclude returns what a report means. before is LAST_INSERT_ID() before the statement.
-func Conclude(before LastID, s *Sent, r Report, answers *Answers) Conclusion {
+// Conclude returns what a report means, or the question to ask before that is known. before is
+// LAST_INSERT_ID() before the statement.
+func Conclude(before LastID, s *Sent, r Report, answers *Answers) (Conclusion, Question) {
 	switch {
 	case r.Failed:
-		return Conclusion{LastID: before.After(s.failed())}
+		return Conclusion{LastID: before.After(s.failed())}, Nothing
 	case s.Invalid: // the server should have refused it
-		return Conclusion{LastInsertID: r.InsertID, LastID: before}
+		return Conclusion{LastInsertID: r.InsertID, LastID: before}, Nothing
 	case s.SelectKey != "" && s.SelectKey != rewrite.Generated:
-		return s.concludeKeysInQuery(before, r)
+		return s.concludeKeysInQuery(before, r), Nothing
 	case s.SelectKey != "":
 		return s.concludeSelect(before, r, answers)
 	}
@@ -146,33 +145,33 @@ func (s *Sent) failed() Change {
 }
 
 // concludeRows concludes about an INSERT with rows of values.
-func (s *Sent) concludeRows(before LastID, r Report, answers *Answers) Conclusion {
+func (s *Sent) concludeRows(before LastID, r Report, answers *Answers) (c Conclusion, ask Question) {
 	reported := r.InsertID
 	other, ask := s.reportsOther(before, r, answers)
 	if ask != Nothing {
-		return Conclusion{Ask: ask}
+		return c, ask
 	}
 	if r.InsertID, ask = s.reportedKey(r.InsertID, other, answers); ask != Nothing {
-		return Conclusion{Ask: ask}
+		return c, ask
 	}
 	f, ask := s.find(r, other, answers)
 	if ask != Nothing {
-		return Conclusion{Ask: ask}
+		return c, ask
 	}
 	r.InsertID = f.id
-	c := Conclusion{LastInsertID: s.lastInsertID(f, r, other), LastID: before.After(s.change(f, r, other))}
+	c = Conclusion{LastInsertID: s.lastInsertID(f, r, other), LastID: before.After(s.change(f, r, other))}
 	if s.Column.MayHaveOther && !other && (s.Returning || s.OnDuplicate && reported != 0) {
 		c.LastID = before.After(Lost) // it may be the other column's value
 	}
 	if f.is == laterReplaced {
 		if f, ask = s.examine(f, r, answers); ask != Nothing {
-			return Conclusion{Ask: ask}
+			return c, ask
 		}
 	}
 	if f.states != nil {
 		c.found = f.kept()
 	}
-	return c
+	return c, Nothing
 }
 
 // reportsOther reports whether the insert ID of a new row, and LAST_INSERT_ID(), is another column's

@@ -104,7 +104,7 @@ func TestPlain(t *testing.T) {
 		for _, form := range []rewrite.Insert{{}, {Ignore: true}, {Replace: true}} {
 			s := newSent(form, fromGenerator)
 			s.ReportsFirstKey = carries
-			c := Conclude(before, s, Report{Affected: 1}, &Answers{})
+			c, _ := Conclude(before, s, Report{Affected: 1}, &Answers{})
 			usual := s.Usual()
 			must.Equal(t, c.LastID, usual.LastID)
 			must.Equal(t, fmt.Sprint(c.LastInsertID, c.Keys(s)), fmt.Sprint(usual.LastInsertID, usual.Keys(s)))

@@ -72,12 +72,12 @@ func TestPage_table(t *testing.T) {
 
 // row returns the line about a report.
 func (e example) row(r Report) string {
-	c := Conclude(before, e.sent, r, &Answers{})
+	c, ask := Conclude(before, e.sent, r, &Answers{})
 	report := fmt.Sprintf("%d | %s", r.Affected, name(r.InsertID))
 	if r.Failed {
 		report = "error | "
 	}
-	if c.Ask != Nothing {
+	if ask != Nothing {
 		return fmt.Sprintf("| %s | %s | ask the table | | |\n", e.name, report)
 	}
 	keys := make([]string, 0, e.sent.Len())

@@ -13,7 +13,7 @@ func (s *Sent) concludeKeysInQuery(before LastID, r Report) Conclusion {
 }
 
 // concludeSelect concludes about an INSERT … SELECT of several rows.
-func (s *Sent) concludeSelect(before LastID, r Report, answers *Answers) Conclusion {
+func (s *Sent) concludeSelect(before LastID, r Report, answers *Answers) (Conclusion, Question) {
 	f := found{is: s.verdict(r, false)}
 	switch f.is {
 	case noneInserted:
@@ -32,7 +32,7 @@ func (s *Sent) concludeSelect(before LastID, r Report, answers *Answers) Conclus
 	default:
 		answer := answers[WhichKeys]
 		if answer == nil {
-			return Conclusion{Ask: WhichKeys}
+			return Conclusion{}, WhichKeys
 		}
 		f.selected, f.doubt = s.selected(answer), answer.Err
 	}
@@ -44,7 +44,7 @@ func (s *Sent) concludeSelect(before LastID, r Report, answers *Answers) Conclus
 	case s.Column.OtherHasAutoIncrement:
 		c.LastInsertID = max(r.InsertID, 0) // the other column's value, as without a rule
 	}
-	return c
+	return c, Nothing
 }
 
 // selected returns the keys of the rows in order, nil for a row that wasn't inserted. There may be more

@@ -199,10 +199,10 @@ func TestConclude_inEveryWorld(t *testing.T) {
 		for w := range worlds(s) {
 			all++
 			var answers Answers
-			c := Conclude(before, s, w.report, &answers)
-			for c.Ask != Nothing {
-				answers[c.Ask] = w.answer(s, c.Ask)
-				c = Conclude(before, s, w.report, &answers)
+			c, ask := Conclude(before, s, w.report, &answers)
+			for ask != Nothing {
+				answers[ask] = w.answer(s, ask)
+				c, ask = Conclude(before, s, w.report, &answers)
 			}
 			if problem := w.contradicts(s, c); problem != "" {
 				t.Fatalf("%s\nfates %v, keys %v, table %v, LAST_INSERT_ID() %d\n%s", problem, w.fates, w.keys, w.table, w.last, describe(s, w.report, answers, c))

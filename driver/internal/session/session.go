@@ -98,10 +98,6 @@ func (c *Cache) noteDatabase(database string) {
 // Client returns the facts about the connections from the underlying driver's DSN.
 func (s *Session) Client() *Client { return &s.cache.Client }
 
-// Settled reports whether a statement that neither reads nor changes the session needs no work
-// before and after it.
-func (s *Session) Settled() bool { return s.lastID.Synced() && s.transaction == nil }
-
 // forget forgets the facts that a statement may change. It reports whether the statement may alter
 // tables that other sessions use.
 func (s *Session) forget(ctx context.Context, q *sqltoken.Query) (alters bool) {
