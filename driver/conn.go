@@ -129,7 +129,7 @@ func (c *conn) pass(ctx context.Context, q *sqltoken.Query, p *plan, request *ba
 		return base.Reply{}, c.refused(ctx, err)
 	}
 	r, err := c.base.Do(ctx, request)
-	c.session.AfterPass(ctx, &use, request.Args, r.Result, err)
+	c.session.AfterPass(ctx, use, request.Args, r.Result, err)
 	return r, err
 }
 

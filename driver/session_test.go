@@ -389,6 +389,7 @@ func testTransaction_preparedStatement(t *testing.T) {
 
 // failingStatements fail on each server, in the session of transactionSides.
 var failingStatements = []string{
+	"",
 	"ROLLBACK TO SAVEPOINT sp", "ROLLBACK TO sp", "RELEASE SAVEPOINT sp", "SET @@no_such = 1", "SET sql_mode = 'NO_SUCH'", "SET @@version = 1",
 	"SET NAMES no_such", "USE no_such", "SELECT no_such()", "SELECT no_such", "SELECT no_such FROM t3", "SELECT * FROM no_such", "SELECT * FROM no_such.t", "SELECT u FROM t3, t2",
 	"INSERT INTO t0 (no_such) VALUES (1)", "INSERT INTO t0 (u) VALUES (1, 2)", "INSERT INTO t0 (u) VALUES ('x')", "INSERT INTO t0 (id, u) VALUES (7, 99999999999)",

@@ -94,63 +94,59 @@ func (s *Session) SilentUntil() time.Time {
 	return *until
 }
 
-// Use describes how a statement that is passed through may use the session.
+// Use describes how a statement that is passed through may use the session. It has so few fields that it
+// stays in registers.
 type Use struct {
-	reads   bool // it reads LAST_INSERT_ID()
-	changes bool // it changes LAST_INSERT_ID() to a value that only the server knows
 	// inserted is set for an INSERT of plain values, whose result shows whether an AUTO_INCREMENT
 	// column generated one.
 	inserted *Given
 	// transaction is the statement, if it may set or use the characteristics of the next
 	// transaction.
-	transaction string
+	transaction *sqltoken.Query
+	changes     bool // it changes LAST_INSERT_ID() to a value that only the server knows
 	alters      bool // it may alter tables
 }
 
-// useOf returns how a statement that is passed through may use the session, as far as it matters
-// now.
-func (s *Session) useOf(q *sqltoken.Query, given *Given, rows bool) (u Use) {
-	if !s.lastID.Known() {
-		return u // the server's value is right and doesn't change
-	}
-	all := Use{reads: true, changes: true}
+// useOf returns how a statement that is passed through may use LAST_INSERT_ID(), as far as it matters now.
+func (s *Session) useOf(q *sqltoken.Query, given *Given, rows bool) (reads, changes bool, inserted *Given) {
 	switch {
+	case !s.lastID.Known(): // the server's value is right and doesn't change
+		return false, false, nil
 	case q.MustParse() && (given == nil || rows || !given.Plain):
-		return all
+		return true, true, nil
 	case q.MustParse():
-		u.inserted = given
+		inserted = given
 	case q.SetsLastInsertID():
-		return all
+		return true, true, nil
 	}
-	u.reads = !s.lastID.Synced() && q.ReadsLastInsertID()
-	return u
+	return !s.lastID.Synced() && q.ReadsLastInsertID(), false, inserted
 }
 
 // BeforePass prepares the session for a statement that is passed through. It synchronizes
 // LAST_INSERT_ID() for a statement that may read it, and forgets facts that the statement may
 // change. The values of a statement that inserts are in given, nil if unknown. rows reports whether
 // the caller reads rows.
-func (s *Session) BeforePass(ctx context.Context, q *sqltoken.Query, given *Given, rows bool) (Use, error) {
-	alters := s.forget(ctx, q)
-	u := s.useOf(q, given, rows)
-	u.alters = alters
+func (s *Session) BeforePass(ctx context.Context, q *sqltoken.Query, given *Given, rows bool) (u Use, err error) {
+	u.alters = s.forget(ctx, q)
+	var reads bool
+	reads, u.changes, u.inserted = s.useOf(q, given, rows)
 	if s.transaction != nil || mayChangeTransaction(q) {
-		u.transaction = q.Text
+		u.transaction = q
 	}
-	if u.reads {
-		return u, s.SyncLastID(ctx)
+	if reads {
+		err = s.SyncLastID(ctx)
 	}
-	return u, nil
+	return u, err
 }
 
 // AfterPass updates the session after a statement that was passed through. res is its result, nil
 // if the caller reads rows.
-func (s *Session) AfterPass(ctx context.Context, u *Use, args []driver.NamedValue, res driver.Result, err error) {
+func (s *Session) AfterPass(ctx context.Context, u Use, args []driver.NamedValue, res driver.Result, err error) {
 	if u.alters {
 		s.tables.ForgetShared() // a session may have asked before the statement altered the table
 	}
-	if u.transaction != "" && err != driver.ErrSkip {
-		s.FollowTransaction(u.transaction, err)
+	if u.transaction != nil && err != driver.ErrSkip {
+		s.FollowTransaction(u.transaction.Text, err)
 	}
 	switch {
 	case !u.changes && u.inserted == nil, err == driver.ErrSkip: // with ErrSkip, it was not sent yet

@@ -234,7 +234,7 @@ func (s *Session) failedEarly(query string, err error) bool {
 	_, readsNoTable, _ := follow(&lx, verb)
 	server := s.cache.server.Load()
 	switch {
-	case sqlerr.Is(err, sqlerr.SyntaxError, sqlerr.ReadOnlyTransaction):
+	case verb.Kind == sqltoken.EOF, sqlerr.Is(err, sqlerr.SyntaxError, sqlerr.ReadOnlyTransaction):
 		return true
 	case sqltoken.Scan(query, true).Class == sqltoken.ClassSeveral:
 		return false

@@ -103,7 +103,7 @@ func TestSession_transactionSetAgain(t *testing.T) {
 	const set = "SET TRANSACTION READ ONLY"
 	s, conn := newScripted(t, nil, new(Cache))
 	use := must.Get(s.BeforePass(t.Context(), new(sqltoken.Scan(set, true)), nil, false))(t)
-	s.AfterPass(t.Context(), &use, nil, nil, nil)
+	s.AfterPass(t.Context(), use, nil, nil, nil)
 	if !s.PendingTransaction() {
 		t.Error("have: nothing is pending")
 	}
@@ -155,7 +155,7 @@ func TestSession_forgottenByOthers(t *testing.T) {
 			other, _ := newScripted(t, nil, cache)
 			use := must.Get(other.BeforePass(t.Context(), new(sqltoken.Scan(c.query, true)), nil, false))(t)
 			again := must.Get(learner.Facts(t.Context(), "", "t"))(t)
-			other.AfterPass(t.Context(), &use, nil, nil, nil)
+			other.AfterPass(t.Context(), use, nil, nil, nil)
 			after := must.Get(learner.Facts(t.Context(), "", "t"))(t)
 			if (again != known) != c.ends || (after != again) != c.ends {
 				t.Errorf("%s\nhave: asked again %v, %v: %q\nwant: %v", c.query, again != known, after != again, conn.Calls, c.ends)
