@@ -154,10 +154,10 @@ func (p *plan) ready(ctx context.Context, x *call, column *facts.Column) error {
 	return x.session.AskCacheLimit(ctx)
 }
 
-// bind sets the request to the statement with the keys. A statement without arguments gets its keys as literals, which
-// takes one message to the server. In a statement with arguments the keys are bound, since literals would
-// defeat the server's cache of prepared statements. If there are too many placeholders, the keys are
-// literals.
+// bind sets the request to the statement with the keys. A statement without arguments gets its keys as
+// literals, which takes one message to the server. In a statement with arguments the keys are bound, since
+// literals would defeat the server's cache of prepared statements. If there are too many placeholders, the
+// keys are literals.
 func (p *plan) bind(ctx context.Context, x *call, sent *outcome.Sent, r *base.Request) error {
 	literal := x.stmt == nil && (len(x.args) == 0 || p.count == "" && len(x.args)+p.added > base.MaxPlaceholders)
 	set := setInt
