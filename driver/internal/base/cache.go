@@ -175,10 +175,10 @@ func (s *Stmt) Fits(args []driver.NamedValue) bool {
 	s.mixed = s.own.add(s.how, args) || s.mixed
 	left := false
 	for i := range s.before {
-		if s.own[i] != nil {
-			s.before[i] = nil // the program's own executions decide from now on
+		if s.own[i] != anyType {
+			s.before[i] = anyType // the program's own executions decide from now on
 		}
-		left = left || s.before[i] != nil
+		left = left || s.before[i] != anyType
 	}
 	if !left {
 		s.before = nil
@@ -295,7 +295,7 @@ func (c *Conn) sendStatement(ctx context.Context, s *cachedStmt, r *Request) (re
 		if err := s.CheckArgs(r.Args, r.User); err != nil {
 			return Reply{}, err
 		}
-		if slices.Contains(s.types, nil) { // otherwise find has compared them all
+		if slices.Contains(s.types, anyType) { // otherwise find has compared them all
 			s.types.add(s.how, r.Args)
 		}
 		k.hit()

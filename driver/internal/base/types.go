@@ -2,30 +2,60 @@ package base
 
 import (
 	"database/sql/driver"
-	"reflect"
+	"encoding/json"
+	"time"
 )
 
-// null is the type of NULL, where NULL is a type.
-type null struct{}
+// argType is the type of an argument, as far as servers distinguish it.
+type argType uint8
 
-// typeOf returns an argument's type, nil if it has any type.
-func (h How) typeOf(v driver.Value) reflect.Type {
-	isNull := v == nil
-	if b, ok := v.([]byte); ok {
-		isNull = b == nil
+const (
+	anyType argType = iota // not known yet, or any
+	nullType
+	intType
+	uintType
+	floatType
+	boolType
+	textType
+	bytesType
+	jsonType
+	timeType
+	otherType // no statement is executed again with it
+)
+
+// typeOf returns an argument's type.
+func (h How) typeOf(v driver.Value) argType {
+	switch v := v.(type) {
+	case int64:
+		return intType
+	case string:
+		return textType
+	case time.Time:
+		return timeType
+	case float64:
+		return floatType
+	case bool:
+		return boolType
+	case uint64:
+		return uintType
+	case json.RawMessage:
+		return jsonType
+	case nil:
+	case []byte:
+		if v != nil {
+			return bytesType
+		}
+	default:
+		return otherType
 	}
-	switch {
-	case h == AnyTypes, isNull && h == SameTypesOrNull:
-		return nil
-	case isNull:
-		return reflect.TypeFor[null]()
+	if h == SameTypesOrNull {
+		return anyType
 	}
-	return reflect.TypeOf(v)
+	return nullType
 }
 
-// argTypes are the types of arguments that a statement was executed with, nil for those that had
-// none yet.
-type argTypes []reflect.Type
+// argTypes are the types of arguments that a statement was executed with.
+type argTypes []argType
 
 // admits reports whether the statement may be executed with args.
 func (t argTypes) admits(h How, args []driver.NamedValue) bool {
@@ -36,7 +66,7 @@ func (t argTypes) admits(h How, args []driver.NamedValue) bool {
 		return false
 	}
 	for i := range args {
-		if typ := h.typeOf(args[i].Value); typ != t[i] && typ != nil && t[i] != nil {
+		if typ := h.typeOf(args[i].Value); typ != t[i] && typ != anyType && t[i] != anyType || typ == otherType {
 			return false
 		}
 	}
@@ -50,8 +80,10 @@ func (t argTypes) add(h How, args []driver.NamedValue) (changed bool) {
 	}
 	for i := range t {
 		switch typ := h.typeOf(args[i].Value); {
-		case typ == t[i], typ == nil:
-		case t[i] == nil:
+		case typ == otherType:
+			changed = true
+		case typ == t[i], typ == anyType:
+		case t[i] == anyType:
 			t[i] = typ
 		default:
 			changed = true
