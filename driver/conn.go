@@ -28,7 +28,6 @@ type conn struct {
 	overMySQL  bool  // the underlying driver is go-sql-driver, which doesn't keep arguments
 	key        [1]int64
 	args       []driver.NamedValue // a buffer, if overMySQL
-	call       call                // the current execution of a plan; see exec
 
 	closed  bool
 	onClose func() error
@@ -112,7 +111,7 @@ func (c *conn) runOne(
 			}
 			return c.pass(ctx, of.query, of.plan, &request)
 		}
-		r, next, err := c.exec(ctx, &of, nil, args, out, rows)
+		r, next, err := of.plan.exec(ctx, &call{c, nil, of.comments, args, out, rows, of.repeated})
 		if err == nil {
 			return r, nil
 		}

@@ -14,7 +14,6 @@ import (
 	"github.com/shardkey/shardkey/driver/internal/outcome"
 	"github.com/shardkey/shardkey/internal/columntype"
 	"github.com/shardkey/shardkey/internal/sqltoken"
-	"github.com/shardkey/shardkey/rewrite"
 )
 
 // call is one execution of a statement that the program asked for.
@@ -26,29 +25,15 @@ type call struct {
 	out      *keysList // receives the keys for the caller; may be nil
 	rows     bool      // the caller reads rows
 	repeated bool      // the connection executes the query often
-	sent     outcome.Sent
 }
 
-// exec executes a plan. The call is a part of the connection, which saves an allocation: the steps of a
-// plan are variables, so a call that is passed to them by its address would be on the heap.
-func (c *conn) exec(ctx context.Context, of *planned, s *stmt, args []driver.NamedValue, out *keysList, rows bool) (base.Reply, followUp, error) {
-	x := &c.call
-	defer x.end()
-	x.conn, x.stmt, x.comments, x.args, x.out, x.rows, x.repeated = c, s, of.comments, args, out, rows, of.repeated
-	return of.plan.exec(ctx, x, &x.sent)
-}
-
-// end releases what the call refers to.
-func (x *call) end() {
-	x.stmt, x.comments, x.args, x.out, x.sent = nil, comments{}, nil, nil, outcome.Sent{}
-}
-
-// exec executes the plan. The keys for the caller go to x.out.
+// exec executes the plan: it makes the keys, sends the statement with them, and concludes from the server's
+// report. The keys for the caller go to x.out.
 //
 // If next isn't done, nothing was executed, and the statement may have to be planned again. The
 // error is driver.ErrSkip if the number of arguments is wrong. database/sql then prepares the
 // statement and reports that.
-func (p *plan) exec(ctx context.Context, x *call, sent *outcome.Sent) (r base.Reply, next followUp, err error) {
+func (p *plan) exec(ctx context.Context, x *call) (r base.Reply, next followUp, err error) {
 	if !p.rules.generators.Acquire() {
 		return r, replan, errRuleClosed
 	}
@@ -57,22 +42,18 @@ func (p *plan) exec(ctx context.Context, x *call, sent *outcome.Sent) (r base.Re
 		r, err = p.execUnbound(ctx, x)
 		return r, done, err
 	}
-	for _, step := range p.before {
-		if next, err = step(p, ctx, x); err != nil {
-			return r, next, err
-		}
-	}
-	if err = p.keys(p, ctx, x, sent); err != nil {
-		return p.unkeyed(ctx, x, sent, err)
+	var sent outcome.Sent
+	if err = p.makeKeys(ctx, x, &sent); err != nil {
+		return p.unkeyed(ctx, x, &sent, err)
 	}
 	var request base.Request
-	if err = p.bind(ctx, x, sent, &request); err != nil {
+	if err = p.bind(ctx, x, &sent, &request); err != nil {
 		return r, done, err
 	}
-	if r, err = p.do(ctx, x, &request, sent); err != nil {
-		return p.failed(ctx, x, sent, &request, err)
+	if r, err = p.do(ctx, x, &request, &sent); err != nil {
+		return p.failed(ctx, x, &sent, &request, err)
 	}
-	return p.concluded(ctx, x, sent, r), done, nil
+	return p.concluded(ctx, x, &sent, r), done, nil
 }
 
 // execUnbound is exec for a wrong number of arguments.
@@ -86,19 +67,24 @@ func (p *plan) execUnbound(ctx context.Context, x *call) (base.Reply, error) {
 	return base.Reply{}, driver.ErrSkip
 }
 
-// guardUpdate refuses an upsert that changes a sharding column to a value of another table.
-func (p *plan) guardUpdate(ctx context.Context, x *call) (followUp, error) {
-	return done, p.filler.GuardUpdate(ctx, &x.session, x.args)
-}
-
-// refuseVersioned makes an upsert be planned again if it must not report the key of an existing row.
-func (p *plan) refuseVersioned(ctx context.Context, x *call) (followUp, error) {
-	column, err := x.session.KeyColumn(ctx, p.filler.Insert)
-	if err == nil && column.Versioned {
-		p.stopReporting(ctx, errVersioned)
-		return replan, errVersioned
+// makeKeys makes the keys, and prepares the session for the statement.
+func (p *plan) makeKeys(ctx context.Context, x *call, sent *outcome.Sent) error {
+	in := p.Insert
+	if in.UpdatesFixed { // a sharding column, perhaps to a value of another table
+		if err := p.filler.GuardUpdate(ctx, &x.session, x.args); err != nil {
+			return err
+		}
 	}
-	return done, err
+	switch {
+	case in.Invalid:
+		p.describeSent(x, unasked, sent)
+		return p.ready(ctx, x, unasked)
+	case p.count != "":
+		return p.keysOfQuery(ctx, x, sent)
+	case in.SelectKey != "":
+		return p.keysInQuery(ctx, x, sent)
+	}
+	return p.keysOfRows(ctx, x, sent)
 }
 
 // unasked stands for the key column of an INSERT whose keys don't depend on it.
@@ -111,6 +97,9 @@ func (p *plan) keysOfRows(ctx context.Context, x *call, sent *outcome.Sent) erro
 	if err != nil {
 		return err
 	}
+	if column.Versioned && p.Insert.ReportsExistingKey {
+		return errVersioned
+	}
 	if column, err = p.filler.Fill(ctx, s, column, x.args, keys, &x.key, x.out == nil); err != nil {
 		return err
 	}
@@ -122,12 +111,6 @@ func (p *plan) keysOfRows(ctx context.Context, x *call, sent *outcome.Sent) erro
 		}
 	}
 	return p.ready(ctx, x, column)
-}
-
-// noKeys makes none, for an INSERT that the server refuses.
-func (p *plan) noKeys(ctx context.Context, x *call, sent *outcome.Sent) error {
-	p.describeSent(x, unasked, sent)
-	return p.ready(ctx, x, unasked)
 }
 
 // describeSent completes what is sent, which has its keys. LAST_INSERT_ID(key) is unsigned, so it isn't
@@ -160,17 +143,13 @@ func (p *plan) ready(ctx context.Context, x *call, column *facts.Column) error {
 // keys are literals.
 func (p *plan) bind(ctx context.Context, x *call, sent *outcome.Sent, r *base.Request) error {
 	literal := x.stmt == nil && (len(x.args) == 0 || p.count == "" && len(x.args)+p.added > base.MaxPlaceholders)
-	set := setInt
-	if sent.Keys.Values != nil && p.count == "" {
-		set = x.setText
-	}
-	text, args, err := rewrite.Bind(p.Plan, x.conn.args[:0], x.args, &sent.Keys, literal, set)
+	text, args, err := p.Bind(x.conn.args[:0], x.args, &sent.Keys, literal)
 	if err != nil {
 		return p.explainBind(err)
 	}
 	if x.isCopy(args) {
-		for i := range args {
-			args[i].Ordinal = i + 1
+		if err = x.number(args, sent.Keys.Values != nil && p.count == ""); err != nil {
+			return err
 		}
 	}
 	isSame := p.count == "" || text == p.Query() // for all executions
@@ -200,17 +179,16 @@ func (p *plan) explainBind(err error) error {
 	return err
 }
 
-// setInt sets an argument to an integer, which needs no conversion.
-func setInt(arg *driver.NamedValue, key any) error {
-	arg.Value = key
-	return nil
-}
-
-// setText sets an argument to a text key, as the underlying driver converts it.
-func (c *conn) setText(arg *driver.NamedValue, key any) error {
-	arg.Value = key
-	if err := c.base.Convert(arg); err != nil {
-		return fmt.Errorf("shardkey: cannot bind a generated key: %w", err)
+// number numbers arguments, of which the keys aren't yet. It converts text keys as the underlying driver
+// does; an integer needs no conversion.
+func (c *conn) number(args []driver.NamedValue, text bool) error {
+	for i := range args {
+		isKey := args[i].Ordinal == 0
+		if args[i].Ordinal = i + 1; isKey && text {
+			if err := c.base.Convert(&args[i]); err != nil {
+				return fmt.Errorf("shardkey: cannot bind a generated key: %w", err)
+			}
+		}
 	}
 	return nil
 }

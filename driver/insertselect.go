@@ -62,10 +62,10 @@ func (p *plan) keysInQuery(ctx context.Context, x *call, sent *outcome.Sent) (er
 			return err
 		}
 	}
+	p.describeSent(x, column, sent)
 	if err = x.session.AskCacheLimit(ctx); err == nil {
 		err = x.session.SyncLastID(ctx) // it may read LAST_INSERT_ID()
 	}
-	p.describeSent(x, column, sent)
 	return err
 }
 
@@ -112,6 +112,10 @@ func (of *uncountedError) Unwrap() error { return of.err }
 // unkeyed returns what follows if the keys can't be made. If the rows can't be counted, the error is the
 // server's for the statement: with a key that always fails, so that no row is inserted.
 func (p *plan) unkeyed(ctx context.Context, x *call, sent *outcome.Sent, err error) (r base.Reply, next followUp, _ error) {
+	if err == errVersioned {
+		p.stopReporting(ctx, err)
+		return r, replan, err
+	}
 	uncounted, ok := err.(*uncountedError)
 	if !ok {
 		return r, done, p.explainRefusal(ctx, x, err)

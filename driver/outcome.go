@@ -18,9 +18,9 @@ import (
 func (p *plan) concluded(ctx context.Context, x *call, sent *outcome.Sent, r base.Reply) base.Reply {
 	x.session.TransactionBegan() // the statement may have begun one
 	if r.Rows != nil {
-		return base.Reply{Rows: p.concludedLater(x, *sent, r.Rows)}
+		return base.Reply{Rows: p.concludedLater(*x, *sent, r.Rows)}
 	}
-	c := p.conclude(ctx, x, sent, p.reportOf(r.Result))
+	c := p.conclude(ctx, x, sent, p.reportOf(r.Result, sent))
 	if x.out != nil {
 		p.tell(x, c.Keys(sent))
 	}
@@ -33,22 +33,21 @@ func (p *plan) concluded(ctx context.Context, x *call, sent *outcome.Sent, r bas
 	return r
 }
 
-// concludedLater is concluded for rows.
-func (p *plan) concludedLater(x *call, sent outcome.Sent, rows driver.Rows) driver.Rows {
-	p.describe(x, &sent)
+// concludedLater is concluded for rows. It has its own call and statement, since exec has returned by then.
+func (p *plan) concludedLater(x call, sent outcome.Sent, rows driver.Rows) driver.Rows {
+	p.describe(&x, &sent)
 	if len(sent.Keys.Ints) == 1 {
 		sent.Keys.Ints = slices.Clone(sent.Keys.Ints) // they are in the connection's buffer
 	}
-	later := *x
-	later.args, x = nil, &later
+	x.args = nil
 	ended := base.OnClose(rows, func(read base.Reading, err error) {
 		ctx := context.Background() // the execution's context may have ended
 		if err != nil {
-			p.noteFailure(ctx, x, &sent, err)
+			p.noteFailure(ctx, &x, &sent, err)
 			return
 		}
-		c := p.conclude(ctx, x, &sent, p.returnedRows(read))
-		p.tell(x, c.Keys(&sent))
+		c := p.conclude(ctx, &x, &sent, p.returnedRows(read))
+		p.tell(&x, c.Keys(&sent))
 	})
 	if p.Insert.SelectKey != "" {
 		return explainedRows{ended, p}
@@ -91,7 +90,7 @@ func (p *plan) returnedRows(read base.Reading) outcome.Report {
 }
 
 // reportOf returns the report in a result.
-func (p *plan) reportOf(result driver.Result) (r outcome.Report) {
+func (p *plan) reportOf(result driver.Result, sent *outcome.Sent) (r outcome.Report) {
 	if p.Insert.SelectKey != "" && p.Insert.Returning {
 		return returned
 	}
@@ -99,7 +98,9 @@ func (p *plan) reportOf(result driver.Result) (r outcome.Report) {
 	if r.Affected, err = result.RowsAffected(); err != nil {
 		r.Affected = outcome.Unknown
 	}
-	r.InsertID, _ = result.LastInsertId()
+	if !sent.IsUsual(r) {
+		r.InsertID, _ = result.LastInsertId()
+	}
 	return r
 }
 

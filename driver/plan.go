@@ -14,7 +14,6 @@ import (
 	"github.com/shardkey/shardkey/driver/internal/base"
 	"github.com/shardkey/shardkey/driver/internal/facts"
 	"github.com/shardkey/shardkey/driver/internal/fill"
-	"github.com/shardkey/shardkey/driver/internal/outcome"
 	"github.com/shardkey/shardkey/driver/internal/session"
 	"github.com/shardkey/shardkey/internal/sqlerr"
 	"github.com/shardkey/shardkey/internal/sqltoken"
@@ -35,11 +34,9 @@ type plan struct {
 	prefersPrepared bool
 	returnsRows     bool // the server returns rows to a caller that reads them
 
-	// The way of an execution; zero for a statement that is passed through. See plan.exec.
+	// zero for a statement that is passed through
 	table  *keyedTable
 	filler *fill.Filler
-	before []func(*plan, context.Context, *call) (followUp, error) // nil for most statements
-	keys   func(*plan, context.Context, *call, *outcome.Sent) error
 	// single: there is one row, whose key is generated and which no clause affects.
 	single bool
 	// callsFunctions: an upsert of several rows may call a stored function after its first row.
@@ -178,7 +175,7 @@ func (p *plan) columnsHold(ctx context.Context, s *session.Session) (bool, error
 // Its tables are qualified by the database.
 func (p *plan) in(database string) *plan {
 	return &plan{Plan: p.Plan, rules: p.rules, key: p.key, added: p.added, count: p.count, how: p.how, prefersPrepared: p.prefersPrepared, returnsRows: p.returnsRows,
-		table: p.table, filler: p.filler.In(database), before: p.before, keys: p.keys,
+		table: p.table, filler: p.filler.In(database),
 		single: p.single, callsFunctions: p.callsFunctions, hasTail: p.hasTail, lasting: p.lasting, columns: p.columns}
 }
 

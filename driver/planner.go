@@ -120,22 +120,6 @@ func (g *planner) choose(p *plan) (err error) {
 	if p.filler, err = fill.New(p.Plan, p.table.Table); err != nil {
 		return err
 	}
-	if in.UpdatesFixed {
-		p.before = append(p.before, (*plan).guardUpdate)
-	}
-	if in.ReportsExistingKey {
-		p.before = append(p.before, (*plan).refuseVersioned)
-	}
-	switch {
-	case in.Invalid:
-		p.keys = (*plan).noKeys
-	case p.count != "":
-		p.keys = (*plan).keysOfQuery
-	case in.SelectKey != "":
-		p.keys = (*plan).keysInQuery
-	default:
-		p.keys = (*plan).keysOfRows
-	}
 	p.single = len(in.Rows) == 1 && in.AllGenerated && !in.OnDuplicate && !in.Returning && !in.ReadsLastID && !in.Invalid
 	p.callsFunctions = in.OnDuplicate && len(in.Rows) > 1 && mayCallFunctions(p.key.text)
 	if strings.IndexByte(p.key.text, ';') >= 0 {

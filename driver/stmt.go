@@ -278,7 +278,7 @@ func (s *stmt) run(ctx context.Context, args []driver.NamedValue, rows bool) (ba
 		if !s.plan.fills() {
 			return s.conn.pass(ctx, &s.source, s.plan, &base.Request{Stmt: &s.base, Args: args, Rows: rows})
 		}
-		r, next, err := s.conn.exec(ctx, &s.planned, s, args, out, rows)
+		r, next, err := s.plan.exec(ctx, &call{s.conn, s, s.comments, args, out, rows, s.repeated})
 		if err == nil {
 			return r, nil
 		}

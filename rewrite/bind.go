@@ -1,90 +1,81 @@
 package rewrite
 
 import (
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"slices"
 )
 
-// Bind returns the statement to send and its arguments: args and the keys. If literal is set, the keys
-// of [Generated] rows are literals. Otherwise the statement is that of [Plan.Query], with a key for
-// each placeholder that it adds. A key replaces each argument that asked for one. The function set
-// sets a new argument to a key. The arguments are appended to buf, or are args if nothing changes.
+// Bind returns the statement to send and its arguments: args and the keys, which have the ordinal 0. If
+// literal is set, the keys of [Generated] rows are literals. Otherwise the statement is that of
+// [Plan.Query], with a key for each placeholder that it adds. A key replaces each argument that asked for
+// one. The arguments are appended to buf, or are args if nothing changes.
 //
 // Keys for an INSERT … SELECT of several rows are always literals if they don't fit in the statement
 // with placeholders.
-func Bind[A any](
-	p *Plan, buf, args []A, keys *Keys, literal bool, set func(arg *A, key any) error,
-) (query string, bound []A, err error) {
-	in := p.Insert
+func (plan *Plan) Bind(
+	buf, args []driver.NamedValue, keys *Keys, literal bool,
+) (query string, bound []driver.NamedValue, err error) {
+	in := plan.Insert
 	if in == nil {
-		return p.text, args, nil
+		return plan.text, args, nil
 	}
 	if keys.Unreported && in.ReportsFirstKey {
-		p = p.withoutReport()
+		plan = plan.withoutReport()
 	}
 	switch {
 	case in.counts():
-		return bindCounter(p, buf, args, keys, literal, set)
+		return plan.bindCounter(buf, args, keys, literal)
 	case literal:
-		query = p.literal(keys)
+		query = plan.literal(keys)
 	default:
-		query = p.Query()
+		query = plan.Query()
 	}
-	if (literal || p.NumKeys == 0) && !slices.Contains(keys.Asked, true) {
+	if (literal || plan.NumKeys == 0) && !slices.Contains(keys.Asked, true) {
 		return query, args, nil
 	}
-	bound = slices.Grow(buf, len(args)+p.NumKeys)
+	bound = slices.Grow(buf, len(args)+plan.NumKeys)
 	copied, next := 0, 0 // numbers of args that are in bound, or replaced, and of keys
 	var boxed boxedKeys
 	for row := range in.Rows {
-		r := &in.Rows[row]
 		if !in.Generates(row, keys) {
 			continue
 		}
-		key := next
+		key, asked := next, keys.asks(row)
 		next++
-		if r.Key == Generated && literal {
+		if literal && !asked {
 			continue
 		}
-		bound = append(bound, args[copied:r.Arg]...)
-		if copied = r.Arg; r.Key != Generated {
+		at := in.Rows[row].Arg
+		bound = append(bound, args[copied:at]...)
+		if copied = at; asked {
 			copied++
 		}
-		if bound, err = appendKey(bound, boxed.at(keys, key), set); err != nil {
-			return "", nil, err
-		}
+		bound = append(bound, driver.NamedValue{Value: boxed.at(keys, key)})
 	}
 	return query, append(bound, args[copied:]...), nil
 }
 
 // bindCounter is Bind for expressions that count the keys of a query.
-func bindCounter[A any](
-	p *Plan, buf, args []A, keys *Keys, literal bool, set func(arg *A, key any) error,
-) (query string, bound []A, err error) {
-	query, values, err := p.counted(keys, literal)
+func (plan *Plan) bindCounter(
+	buf, args []driver.NamedValue, keys *Keys, literal bool,
+) (query string, bound []driver.NamedValue, err error) {
+	query, values, err := plan.counted(keys, literal)
 	if err != nil || values == nil {
 		return query, args, err
 	}
-	bound = slices.Grow(buf, len(args)+p.NumKeys)
+	bound = slices.Grow(buf, len(args)+plan.NumKeys)
 	copied := 0
-	for _, c := range p.Insert.query.changes {
+	for _, c := range plan.Insert.query.changes {
 		for range c.made.placeholders() {
 			bound = append(bound, args[copied:c.params]...)
 			copied = c.params
-			if bound, err = appendKey(bound, values[0], set); err != nil {
-				return "", nil, err
-			}
+			bound = append(bound, driver.NamedValue{Value: values[0]})
 			values = values[1:]
 		}
 	}
 	return query, append(bound, args[copied:]...), nil
-}
-
-func appendKey[A any](bound []A, key any, set func(arg *A, key any) error) ([]A, error) {
-	var arg A
-	bound = append(bound, arg)
-	return bound, set(&bound[len(bound)-1], key)
 }
 
 // Rewrite returns the statement and its arguments with keys. If it needs keys, it calls generate with
@@ -116,13 +107,24 @@ func (plan *Plan) Rewrite(args []any, generate func(in *Insert, n int) ([]any, e
 			return "", nil, fmt.Errorf("shardkey: expected %d keys, found %d", n, found)
 		}
 	}
-	return Bind(plan, nil, args, &keys, len(args) == 0 && keys.haveLiterals(), setAny)
+	return plan.bindValues(args, &keys, len(args) == 0 && keys.haveLiterals())
 }
 
-// setAny is the function set of [Bind] for arguments of any type.
-func setAny(arg *any, key any) error {
-	*arg = key
-	return nil
+// bindValues is Bind for values.
+func (plan *Plan) bindValues(args []any, keys *Keys, literal bool) (string, []any, error) {
+	named := make([]driver.NamedValue, len(args))
+	for i, v := range args {
+		named[i].Value = v
+	}
+	query, bound, err := plan.Bind(nil, named, keys, literal)
+	if err != nil {
+		return "", nil, err
+	}
+	sent := make([]any, len(bound))
+	for i, arg := range bound {
+		sent[i] = arg.Value
+	}
+	return query, sent, nil
 }
 
 func errArgs(want, have int) error {

@@ -1,6 +1,7 @@
 package rewrite
 
 import (
+	"database/sql/driver"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -28,9 +29,9 @@ func TestBind_sendsWhatTheTextHas(t *testing.T) {
 		}
 		for _, literal := range []bool{false, true} {
 			keys := randomKeys(r, plan.Insert)
-			query, have, err := Bind(plan, nil, numbers(plan.NumArgs), keys, literal, setKey)
+			query, args, err := plan.Bind(nil, numbers(plan.NumArgs), keys, literal)
 			must.Do(t, err, c.Text)
-			want := naiveArgs(plan, keys, literal)
+			have, want := named(args), naiveArgs(plan, keys, literal)
 			if !slices.Equal(have, want) || CountPlaceholders(query, c.Options) != len(have) {
 				t.Fatalf("%s\n%s\nasked: %v, literal: %v\nsent: %s\nhave: %v\nwant: %v", c.Title, c.Text, keys.Asked, literal, query, have, want)
 			}
@@ -41,17 +42,24 @@ func TestBind_sendsWhatTheTextHas(t *testing.T) {
 }
 
 // numbers are arguments from 1.
-func numbers(n int) []string {
-	args := make([]string, n)
+func numbers(n int) []driver.NamedValue {
+	args := make([]driver.NamedValue, n)
 	for i := range args {
-		args[i] = fmt.Sprint("a", i+1)
+		args[i] = driver.NamedValue{Ordinal: i + 1, Value: i + 1}
 	}
 	return args
 }
 
-func setKey(arg *string, key any) error {
-	*arg = fmt.Sprint("k", key)
-	return nil
+// named returns the program's arguments as a1 and so on, and keys as k with their values.
+func named(args []driver.NamedValue) (names []string) {
+	for _, arg := range args {
+		name := "a"
+		if arg.Ordinal == 0 {
+			name = "k"
+		}
+		names = append(names, fmt.Sprint(name, arg.Value))
+	}
+	return names
 }
 
 // randomKeys returns keys for a plan, with random rows that ask for one.

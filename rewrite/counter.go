@@ -197,7 +197,7 @@ func (plan *Plan) RewriteSelect(args, keys []any, lastInsertID uint64) (string, 
 	for i, key := range keys {
 		k.Values[i] = sqltoken.PlainValue(key)
 	}
-	return Bind(plan, nil, args, k, len(args) == 0, setAny)
+	return plan.bindValues(args, k, len(args) == 0)
 }
 
 // counted returns an INSERT … SELECT with keys, and the values of the placeholders that [Plan.Query]

@@ -1,6 +1,6 @@
 // Package rewrite parses INSERT and REPLACE statements of MySQL and MariaDB and adds keys to them.
 //
-// [Parse] returns a [Plan] for a statement. [Plan.Rewrite] and [Bind] return the statement with keys.
+// [Parse] returns a [Plan] for a statement. [Plan.Rewrite] and [Plan.Bind] return the statement with keys.
 // [Split] returns the statements of a string one by one. A plan can be used for any number of
 // executions.
 //

@@ -1,6 +1,7 @@
 package rewrite
 
 import (
+	"database/sql/driver"
 	"errors"
 	"flag"
 	"fmt"
@@ -201,7 +202,7 @@ func (plan *Plan) goldenLiteral() string {
 	if plan.Count() != "" {
 		keys = &Keys{Ints: []int64{101, 102, 103, 104, 105}, Counted: 3, LastInsertID: 50}
 	}
-	text, _, err := Bind(plan, nil, make([]any, plan.NumArgs), keys, true, setAny)
+	text, _, err := plan.Bind(nil, make([]driver.NamedValue, plan.NumArgs), keys, true)
 	if err != nil {
 		return err.Error()
 	}

@@ -66,9 +66,9 @@ type check struct {
 	keys *rewrite.Keys // the literal keys; nil: placeholders
 
 	sent string // the statement to send
-	// args are the arguments to send, if no argument of the program asks for a key; asked are those if all
-	// do. The program's are numbers from 1, and the keys are nil.
-	args, asked []any
+	// args are the ordinals of the arguments to send, if no argument of the program asks for a key; asked are
+	// those if all do. A key has 0.
+	args, asked []int
 
 	markers []int        // positions of the statement's placeholders
 	keyArgs map[int]bool // the program's arguments that may ask for a key, by their numbers

@@ -2,6 +2,7 @@ package tidb
 
 import (
 	"bytes"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"slices"
@@ -124,7 +125,7 @@ func (c *check) order(markers []int, t tree, ours map[int]bool) error {
 		return c.disagree(t.at, fact{"the number of placeholders to send", have, want})
 	}
 	program := 0
-	want, wantAsked := make([]any, len(markers)), make([]any, len(markers))
+	want, wantAsked := make([]int, len(markers)), make([]int, len(markers)) // 0 for a key
 	for i, at := range markers {
 		if ours[at] {
 			continue
@@ -141,7 +142,7 @@ func (c *check) order(markers []int, t tree, ours map[int]bool) error {
 	return c.sameArgs(t, c.asked, wantAsked)
 }
 
-func (c *check) sameArgs(t tree, have, want []any) error {
+func (c *check) sameArgs(t tree, have, want []int) error {
 	for i := range min(len(have), len(want)) {
 		if have[i] != want[i] {
 			return c.disagree(t.at, fact{fmt.Sprintf("argument %d to send", i+1), have[i], want[i]})
@@ -158,16 +159,25 @@ func (c *check) bind() {
 			keys.Ints = append(keys.Ints, 1<<61+int64(i))
 		}
 	}
-	args := make([]any, c.plan.NumArgs)
+	args := make([]driver.NamedValue, c.plan.NumArgs)
 	for i := range args {
-		args[i] = i + 1
+		args[i].Ordinal = i + 1
 	}
-	setNil := func(*any, any) error { return nil }
-	_, c.asked, _ = rewrite.Bind(c.plan, nil, args, asking(c.plan.Insert, keys), c.keys != nil, setNil)
-	if c.keys != nil {
+	literal := c.keys != nil
+	_, asked, _ := c.plan.Bind(nil, args, asking(c.plan.Insert, keys), literal)
+	if literal {
 		keys = *c.keys
 	}
-	c.sent, c.args, _ = rewrite.Bind(c.plan, nil, args, &keys, c.keys != nil, setNil)
+	c.sent, args, _ = c.plan.Bind(nil, args, &keys, literal)
+	c.args, c.asked = ordinals(args), ordinals(asked)
+}
+
+func ordinals(args []driver.NamedValue) []int {
+	found := make([]int, len(args))
+	for i, arg := range args {
+		found[i] = arg.Ordinal
+	}
+	return found
 }
 
 // asking returns keys of which one replaces each argument that may ask for it.

@@ -163,7 +163,7 @@ func TestCore_imports(t *testing.T) {
 	not := map[string][]string{
 		"driver/internal/outcome": {"context", "time", "log", "log/slog", "database/sql/driver", "sync"},
 		"driver/internal/fill":    {"database/sql", "github.com/go-sql-driver/mysql", module + "/driver/internal/session"},
-		"rewrite":                 {"context", "io", "net", "os", "log/slog", "database/sql", "database/sql/driver"},
+		"rewrite":                 {"context", "io", "net", "os", "log/slog", "database/sql"},
 	}
 	for _, p := range listImports(t) {
 		for _, path := range not[p.name()] {
