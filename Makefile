@@ -96,8 +96,8 @@ soak-engines: ## run test-engines for SOAKTIME each: make soak-engines SOAKTIME=
 # gormshardkey/testdata/gormsuite.txt has the expected results.
 gorm-suite: servers ## run GORM's own tests through shardkey: make gorm-suite SHARDKEY_GORM_DIR=…/gorm
 	@[ -d '$(SHARDKEY_GORM_DIR)/tests' ] || { echo 'set SHARDKEY_GORM_DIR to a checkout of go-gorm/gorm'; exit 2; }
-	@cd gormshardkey && SHARDKEY_GORM_DIR='$(abspath $(SHARDKEY_GORM_DIR))' SHARDKEY_TEST_REQUIRE=1 \
-		go test -count=1 -v -timeout 60m -run 'GORMSuite|SuiteRecord' . $(TESTFLAGS)
+	@$(SERVERS) env SHARDKEY_GORM_DIR='$(abspath $(SHARDKEY_GORM_DIR))' SHARDKEY_TEST_REQUIRE=mysql,mariadb \
+		go test -C gormshardkey -count=1 -v -timeout 60m -run 'GORMSuite|SuiteRecord' . $(TESTFLAGS)
 
 # Each takes minutes to build. make applications TESTFLAGS='-programs xorm'
 applications: servers ## run the tests of public programs and libraries through shardkey

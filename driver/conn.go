@@ -27,7 +27,7 @@ type conn struct {
 	logged     bool  // executions are logged
 	overMySQL  bool  // the underlying driver is go-sql-driver, which doesn't keep arguments
 	key        [1]int64
-	args       []driver.NamedValue // a buffer, if overMySQL
+	buffer     []driver.NamedValue // for arguments with keys, if overMySQL
 
 	closed  bool
 	onClose func() error
@@ -111,7 +111,7 @@ func (c *conn) runOne(
 			}
 			return c.pass(ctx, of.query, of.plan, &request)
 		}
-		r, next, err := of.plan.exec(ctx, &call{c, nil, of.comments, args, out, rows, of.repeated})
+		r, next, err := of.plan.exec(ctx, &call{conn: c, comments: of.comments, args: args, out: out, rows: rows, repeated: of.repeated})
 		if err == nil {
 			return r, nil
 		}
@@ -225,7 +225,7 @@ func (c *conn) refused(ctx context.Context, err error) error {
 func (c *conn) PrepareContext(ctx context.Context, query string) (driver.Stmt, error) {
 	c.executed = false
 	q := c.scan(query)
-	s := &stmt{conn: c, source: q, free: isFree(&q)}
+	s := &stmt{conn: c, query: q, free: isFree(&q)}
 	if q.MustParse() {
 		s.origin = c.session.Prepared()
 	}

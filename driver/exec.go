@@ -87,6 +87,17 @@ func (p *plan) makeKeys(ctx context.Context, x *call, sent *outcome.Sent) error 
 	return p.keysOfRows(ctx, x, sent)
 }
 
+// unkeyed returns what follows if the keys can't be made.
+func (p *plan) unkeyed(ctx context.Context, x *call, sent *outcome.Sent, err error) (base.Reply, followUp, error) {
+	if err == errVersioned {
+		return base.Reply{}, replan, err
+	}
+	if uncounted, ok := err.(*uncountedError); ok {
+		return p.uncounted(ctx, x, sent, uncounted.err)
+	}
+	return base.Reply{}, done, p.explainRefusal(ctx, x, err)
+}
+
 // unasked stands for the key column of an INSERT whose keys don't depend on it.
 var unasked = &facts.Column{Type: columntype.Parse("")}
 
@@ -98,6 +109,7 @@ func (p *plan) keysOfRows(ctx context.Context, x *call, sent *outcome.Sent) erro
 		return err
 	}
 	if column.Versioned && p.Insert.ReportsExistingKey {
+		p.stopReporting(ctx, errVersioned)
 		return errVersioned
 	}
 	if column, err = p.filler.Fill(ctx, s, column, x.args, keys, &x.key, x.out == nil); err != nil {
@@ -143,12 +155,13 @@ func (p *plan) ready(ctx context.Context, x *call, column *facts.Column) error {
 // keys are literals.
 func (p *plan) bind(ctx context.Context, x *call, sent *outcome.Sent, r *base.Request) error {
 	literal := x.stmt == nil && (len(x.args) == 0 || p.count == "" && len(x.args)+p.added > base.MaxPlaceholders)
-	text, args, err := p.Bind(x.conn.args[:0], x.args, &sent.Keys, literal)
+	text, args, err := p.Bind(x.buffer[:0], x.args, &sent.Keys, literal)
 	if err != nil {
 		return p.explainBind(err)
 	}
 	if x.isCopy(args) {
-		if err = x.number(args, sent.Keys.Values != nil && p.count == ""); err != nil {
+		isText := sent.Keys.Values != nil && p.count == ""
+		if err = x.number(args, isText); err != nil {
 			return err
 		}
 	}
@@ -179,12 +192,13 @@ func (p *plan) explainBind(err error) error {
 	return err
 }
 
-// number numbers arguments, of which the keys aren't yet. It converts text keys as the underlying driver
+// number numbers the arguments to send. If the keys are text, it converts them as the underlying driver
 // does; an integer needs no conversion.
-func (c *conn) number(args []driver.NamedValue, text bool) error {
+func (c *conn) number(args []driver.NamedValue, isText bool) error {
 	for i := range args {
-		isKey := args[i].Ordinal == 0
-		if args[i].Ordinal = i + 1; isKey && text {
+		isKey := args[i].Ordinal < 0
+		args[i].Ordinal = i + 1
+		if isKey && isText {
 			if err := c.base.Convert(&args[i]); err != nil {
 				return fmt.Errorf("shardkey: cannot bind a generated key: %w", err)
 			}
@@ -206,7 +220,7 @@ func (p *plan) do(ctx context.Context, x *call, request *base.Request, sent *out
 	const most = 4096
 	if x.isCopy(request.Args) && x.overMySQL && cap(request.Args) <= most {
 		clear(request.Args)
-		x.conn.args = request.Args // for the next execution
+		x.buffer = request.Args // for the next execution
 	}
 	if err == nil && r.Result == nil && !request.Rows {
 		err = base.ErrNoAnswer

@@ -3,6 +3,7 @@ package driver
 import (
 	"context"
 	"database/sql/driver"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -52,6 +53,16 @@ func TestPlan_form(t *testing.T) {
 		equal(t, p.how == base.AnyTypes, !strings.Contains(of.query, "@"), of.query, "is cached")
 		equal(t, p.single, of.single, of.query, "is single")
 	}
+}
+
+// TestArguments_unnumbered: arguments of a caller that doesn't number them, as database/sql does, are sent as they are.
+func TestArguments_unnumbered(t *testing.T) {
+	s := &fakedb.Server{}
+	c := openConn(t, s, generatorRule(t, textKeys{}, "t.id"), Config{Server: "mariadb"})
+	wide := fakedb.Wide{N: 3}
+	must(c.ExecContext(t.Context(), "INSERT INTO t (a, b) VALUES (?, ?)", []driver.NamedValue{{Value: wide}, {Value: 1}}))(t)
+	sent := s.Sent[len(s.Sent)-1]
+	equal(t, strings.Contains(fmt.Sprint(sent), fmt.Sprint(wide)), true, sent)
 }
 
 // keepingArgs is a driver that keeps the arguments of all executions, as one that logs them later does.
@@ -107,9 +118,9 @@ func TestArguments_buffer(t *testing.T) {
 	}
 	exec("CREATE TABLE t_order (order_id BIGINT PRIMARY KEY, user_id INT, amount INT)")
 	exec(benchInsert, benchArgs(2)...)
-	equal(t, cap(c.args) >= 3, true, "the connection has a buffer")
-	equal(t, slices.ContainsFunc(c.args[:cap(c.args)], func(arg driver.NamedValue) bool { return arg.Value != nil }), false, "it keeps values")
-	buffer := &c.args[:1][0]
+	equal(t, cap(c.buffer) >= 3, true, "the connection has a buffer")
+	equal(t, slices.ContainsFunc(c.buffer[:cap(c.buffer)], func(arg driver.NamedValue) bool { return arg.Value != nil }), false, "it keeps values")
+	buffer := &c.buffer[:1][0]
 	exec(benchInsert, benchArgs(2)...)
-	equal(t, &c.args[:1][0], buffer)
+	equal(t, &c.buffer[:1][0], buffer)
 }

@@ -109,18 +109,9 @@ type uncountedError struct{ err error }
 func (of *uncountedError) Error() string { return of.err.Error() }
 func (of *uncountedError) Unwrap() error { return of.err }
 
-// unkeyed returns what follows if the keys can't be made. If the rows can't be counted, the error is the
-// server's for the statement: with a key that always fails, so that no row is inserted.
-func (p *plan) unkeyed(ctx context.Context, x *call, sent *outcome.Sent, err error) (r base.Reply, next followUp, _ error) {
-	if err == errVersioned {
-		p.stopReporting(ctx, err)
-		return r, replan, err
-	}
-	uncounted, ok := err.(*uncountedError)
-	if !ok {
-		return r, done, p.explainRefusal(ctx, x, err)
-	}
-	cause := uncounted.err
+// uncounted returns what follows if the rows can't be counted. The error is the server's for the statement:
+// with a key that always fails, so that no row is inserted.
+func (p *plan) uncounted(ctx context.Context, x *call, sent *outcome.Sent, cause error) (r base.Reply, next followUp, err error) {
 	if session.IsFatal(ctx, cause) || !errors.As(cause, new(*mysql.MySQLError)) {
 		return r, done, cause
 	}

@@ -33,7 +33,8 @@ func (p *plan) concluded(ctx context.Context, x *call, sent *outcome.Sent, r bas
 	return r
 }
 
-// concludedLater is concluded for rows. It has its own call and statement, since exec has returned by then.
+// concludedLater is concluded for rows. It has copies of the call and of what was sent, since exec has returned by
+// then.
 func (p *plan) concludedLater(x call, sent outcome.Sent, rows driver.Rows) driver.Rows {
 	p.describe(&x, &sent)
 	if len(sent.Keys.Ints) == 1 {
@@ -89,7 +90,7 @@ func (p *plan) returnedRows(read base.Reading) outcome.Report {
 	return outcome.Report{Affected: read.Rows}
 }
 
-// reportOf returns the report in a result.
+// reportOf returns the report in a result. A usual one has no insert ID, which would not be read.
 func (p *plan) reportOf(result driver.Result, sent *outcome.Sent) (r outcome.Report) {
 	if p.Insert.SelectKey != "" && p.Insert.Returning {
 		return returned

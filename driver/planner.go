@@ -109,7 +109,7 @@ func (g *planner) how(p *rewrite.Plan, text string) base.How {
 	return base.SameTypes
 }
 
-// choose chooses the way of the plan's executions.
+// choose completes the plan by what its executions need.
 func (g *planner) choose(p *plan) (err error) {
 	in := p.Insert
 	p.table, p.how = g.of(in), g.how(p.Plan, p.key.text)

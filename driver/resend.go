@@ -21,7 +21,7 @@ type followUp uint8
 
 const (
 	done          followUp = iota // the result or the error is the caller's
-	replan                        // plan again: the rule was replaced, or the server refused the report of an existing key
+	replan                        // plan again: the rule was replaced, or an upsert must not report the key of an existing row
 	replanColumns                 // plan again if the columns have changed, which may have caused the error
 	resend                        // send it again: the server refused the prepared statement, not the query
 )

@@ -15,12 +15,13 @@ import (
 // statement. For an INSERT into a sharded table, base also has a placeholder for each key. A stmt
 // is planned again after the connector's rule was replaced.
 type stmt struct {
-	conn   *conn
-	source sqltoken.Query
-	planned
-	rules *ruleVersion // the rule of the plan
-	base  base.Stmt
-	count base.Stmt // counts the rows of an INSERT … SELECT; zero for other statements
+	conn     *conn
+	query    sqltoken.Query
+	plan     *plan // nil for a query that need not be parsed
+	comments comments
+	rules    *ruleVersion // the rule of the plan
+	base     base.Stmt
+	count    base.Stmt // counts the rows of an INSERT … SELECT; zero for other statements
 	// silent is base without the report of a key; see [rewrite.Keys].Unreported. It is prepared
 	// when it is first needed.
 	silent base.Stmt
@@ -58,8 +59,8 @@ func (s *stmt) prepare(ctx context.Context) error {
 func (s *stmt) tryPrepare(ctx context.Context) (p *plan, next followUp, err error) {
 	rules := s.conn.connector.rules.Load()
 	var of planned
-	if s.source.MustParse() {
-		if err = s.conn.planFor(ctx, s.source.Text, &of); err != nil {
+	if s.query.MustParse() {
+		if err = s.conn.planFor(ctx, s.query.Text, &of); err != nil {
 			return nil, done, err
 		}
 	}
@@ -189,7 +190,7 @@ const modesOfEach = sqltoken.NoAutoValueOnZero | sqltoken.Strict
 // prepareBase prepares the statement unchanged, or with placeholders for its keys.
 func (s *stmt) prepareBase(ctx context.Context, p *plan) (prepared base.Stmt, next followUp, err error) {
 	if !p.fills() {
-		prepared, err = s.conn.base.Prepare(ctx, s.source.Text)
+		prepared, err = s.conn.base.Prepare(ctx, s.query.Text)
 		return prepared, done, err
 	}
 	text, added := s.comments.around(p.Query()), p.added
@@ -205,7 +206,7 @@ func (s *stmt) prepareBase(ctx context.Context, p *plan) (prepared base.Stmt, ne
 		prepared, err = s.conn.base.PrepareShared(ctx, text, want, p.how)
 	}
 	if isOtherWidth(err) {
-		if unchanged, own := s.conn.base.Prepare(ctx, s.source.Text); own != nil {
+		if unchanged, own := s.conn.base.Prepare(ctx, s.query.Text); own != nil {
 			err = own // the server's error for the program's statement: 1136
 		} else {
 			_ = unchanged.Close()
@@ -276,9 +277,9 @@ func (s *stmt) run(ctx context.Context, args []driver.NamedValue, rows bool) (ba
 			}
 		}
 		if !s.plan.fills() {
-			return s.conn.pass(ctx, &s.source, s.plan, &base.Request{Stmt: &s.base, Args: args, Rows: rows})
+			return s.conn.pass(ctx, &s.query, s.plan, &base.Request{Stmt: &s.base, Args: args, Rows: rows})
 		}
-		r, next, err := s.plan.exec(ctx, &call{s.conn, s, s.comments, args, out, rows, s.repeated})
+		r, next, err := s.plan.exec(ctx, &call{conn: s.conn, stmt: s, comments: s.comments, args: args, out: out, rows: rows})
 		if err == nil {
 			return r, nil
 		}

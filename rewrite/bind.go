@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// Bind returns the statement to send and its arguments: args and the keys, which have the ordinal 0. If
+// Bind returns the statement to send and its arguments: args and the keys, which have the ordinal −1. If
 // literal is set, the keys of [Generated] rows are literals. Otherwise the statement is that of
 // [Plan.Query], with a key for each placeholder that it adds. A key replaces each argument that asked for
 // one. The arguments are appended to buf, or are args if nothing changes.
@@ -52,10 +52,13 @@ func (plan *Plan) Bind(
 		if copied = at; asked {
 			copied++
 		}
-		bound = append(bound, driver.NamedValue{Value: boxed.at(keys, key)})
+		bound = append(bound, driver.NamedValue{Ordinal: isKey, Value: boxed.at(keys, key)})
 	}
 	return query, append(bound, args[copied:]...), nil
 }
+
+// isKey is the ordinal of a key among arguments.
+const isKey = -1
 
 // bindCounter is Bind for expressions that count the keys of a query.
 func (plan *Plan) bindCounter(
@@ -71,7 +74,7 @@ func (plan *Plan) bindCounter(
 		for range c.made.placeholders() {
 			bound = append(bound, args[copied:c.params]...)
 			copied = c.params
-			bound = append(bound, driver.NamedValue{Value: values[0]})
+			bound = append(bound, driver.NamedValue{Ordinal: isKey, Value: values[0]})
 			values = values[1:]
 		}
 	}
@@ -96,7 +99,7 @@ func (plan *Plan) Rewrite(args []any, generate func(in *Insert, n int) ([]any, e
 	var keys Keys
 	var n int
 	var err error
-	if keys.Asked, n, err = in.Asks(func(i int) any { return args[i] }, &mode, in.Table); err != nil {
+	if keys.Asked, n, err = in.Asks(namedArgs(args), &mode, in.Table); err != nil {
 		return "", nil, err
 	}
 	if n > 0 {
@@ -112,13 +115,13 @@ func (plan *Plan) Rewrite(args []any, generate func(in *Insert, n int) ([]any, e
 
 // bindValues is Bind for values.
 func (plan *Plan) bindValues(args []any, keys *Keys, literal bool) (string, []any, error) {
-	named := make([]driver.NamedValue, len(args))
-	for i, v := range args {
-		named[i].Value = v
-	}
+	named := namedArgs(args)
 	query, bound, err := plan.Bind(nil, named, keys, literal)
-	if err != nil {
+	switch {
+	case err != nil:
 		return "", nil, err
+	case len(bound) == 0 || len(named) > 0 && &bound[0] == &named[0]:
+		return query, args, nil
 	}
 	sent := make([]any, len(bound))
 	for i, arg := range bound {
@@ -127,13 +130,20 @@ func (plan *Plan) bindValues(args []any, keys *Keys, literal bool) (string, []an
 	return query, sent, nil
 }
 
+func namedArgs(args []any) []driver.NamedValue {
+	named := make([]driver.NamedValue, len(args))
+	for i, v := range args {
+		named[i] = driver.NamedValue{Ordinal: i + 1, Value: v}
+	}
+	return named
+}
+
 func errArgs(want, have int) error {
 	return fmt.Errorf("shardkey: expected %d arguments, found %d", want, have)
 }
 
 // Asks reports for each row whether the argument that is its key requests a generated one, and returns
-// the number n of rows that get a key. asked is nil if no key is an argument. The function arg returns
-// an argument.
+// the number n of rows that get a key. asked is nil if no key is an argument.
 //
 // As with AUTO_INCREMENT, an argument for an integer key requests one if it is nil, or if the server
 // stores the value as 0. For a string key it does if it is nil or empty. The result of a
@@ -141,7 +151,7 @@ func errArgs(want, have int) error {
 //
 // sqlMode is the session's, as [Options].SQLMode, or nil if unknown. of has the facts about the key
 // column. If a fact that matters is unknown, the error is a [*Needs].
-func (in *Insert) Asks(arg func(i int) any, sqlMode *string, of *Table) (asked []bool, n int, err error) {
+func (in *Insert) Asks(args []driver.NamedValue, sqlMode *string, of *Table) (asked []bool, n int, err error) {
 	switch {
 	case in.Invalid:
 		return nil, 0, nil
@@ -159,7 +169,7 @@ func (in *Insert) Asks(arg func(i int) any, sqlMode *string, of *Table) (asked [
 			if in.Table.KeepExplicit {
 				continue
 			}
-			if asked[row], err = in.asks(arg(r.Arg), row, sqlMode, of); err != nil {
+			if asked[row], err = in.asks(args[r.Arg].Value, row, sqlMode, of); err != nil {
 				return nil, 0, err
 			}
 			if asked[row] {

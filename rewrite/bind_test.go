@@ -54,7 +54,7 @@ func numbers(n int) []driver.NamedValue {
 func named(args []driver.NamedValue) (names []string) {
 	for _, arg := range args {
 		name := "a"
-		if arg.Ordinal == 0 {
+		if arg.Ordinal == isKey {
 			name = "k"
 		}
 		names = append(names, fmt.Sprint(name, arg.Value))

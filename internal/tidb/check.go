@@ -67,7 +67,7 @@ type check struct {
 
 	sent string // the statement to send
 	// args are the ordinals of the arguments to send, if no argument of the program asks for a key; asked are
-	// those if all do. A key has 0.
+	// those if all do. A key has −1.
 	args, asked []int
 
 	markers []int        // positions of the statement's placeholders

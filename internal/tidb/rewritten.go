@@ -125,7 +125,8 @@ func (c *check) order(markers []int, t tree, ours map[int]bool) error {
 		return c.disagree(t.at, fact{"the number of placeholders to send", have, want})
 	}
 	program := 0
-	want, wantAsked := make([]int, len(markers)), make([]int, len(markers)) // 0 for a key
+	want := slices.Repeat([]int{key}, len(markers))
+	wantAsked := slices.Clone(want)
 	for i, at := range markers {
 		if ours[at] {
 			continue
@@ -150,6 +151,9 @@ func (c *check) sameArgs(t tree, have, want []int) error {
 	}
 	return c.agree(t.at, fact{"the number of arguments to send", len(have), len(want)})
 }
+
+// key is the ordinal of a key; see [rewrite.Plan.Bind].
+const key = -1
 
 // bind determines what will be sent.
 func (c *check) bind() {

@@ -27,18 +27,18 @@ func TestRun_refusesOtherArguments(t *testing.T) {
 		text  string
 		plant func(*check)
 	}{
-		"a key before its row":                      {added, func(c *check) { c.args = []int{0, 1, 2, 0, 3, 4} }},
+		"a key before its row":                      {added, func(c *check) { c.args = []int{key, 1, 2, key, 3, 4} }},
 		"swapped arguments of a row":                {added, swap(0, 1, args)},
 		"swapped arguments of two rows":             {added, swap(0, 3, args)},
-		"a lost key":                                {added, func(c *check) { c.args = []int{1, 2, 3, 4, 0} }},
+		"a lost key":                                {added, func(c *check) { c.args = []int{1, 2, 3, 4, key} }},
 		"a lost argument":                           {added, func(c *check) { c.args = c.args[:5] }},
 		"an argument too many":                      {added, func(c *check) { c.args = append(c.args, 5) }},
-		"a key instead of an argument":              {bound, func(c *check) { c.args[1] = 0 }},
+		"a key instead of an argument":              {bound, func(c *check) { c.args[1] = key }},
 		"an argument that keeps its place":          {bound, func(c *check) { c.asked[1] = 2 }},
 		"a key instead of the wrong argument":       {bound, swap(0, 1, asked)},
 		"swapped arguments without added keys":      {none, swap(1, 3, args)},
-		"a key for another row":                     {none, func(c *check) { c.asked[1], c.asked[2] = 0, 3 }},
-		"a key that doesn't replace its argument":   {none, func(c *check) { c.asked = []int{0, 1, 2, 0, 3, 4} }},
+		"a key for another row":                     {none, func(c *check) { c.asked[1], c.asked[2] = key, 3 }},
+		"a key that doesn't replace its argument":   {none, func(c *check) { c.asked = []int{key, 1, 2, key, 3, 4} }},
 		"swapped arguments of a query of one row":   {one, swap(0, 1, args)},
 		"the wrong argument of a query of one row":  {one, swap(0, 1, asked)},
 		"swapped arguments of a query":              {query, func(c *check) { swap(0, len(c.args)-1, args)(c) }},

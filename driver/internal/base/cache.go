@@ -310,10 +310,12 @@ func (c *Conn) sendStatement(ctx context.Context, s *cachedStmt, r *Request) (re
 	return reply, err
 }
 
-// prepareCached prepares a statement for the cache. It returns nil if there is no capacity for it.
+// prepareCached prepares a statement for the cache. It returns nil if there is no capacity for it, or if an
+// argument is of an unknown type.
 func (c *Conn) prepareCached(ctx context.Context, r *Request) (*cachedStmt, error) {
 	k := &c.cached
-	if !k.admit(r.Text) {
+	types := make(argTypes, len(r.Args))
+	if others := types.add(r.How, r.Args); others || !k.admit(r.Text) {
 		return nil, nil
 	}
 	prepared, err := c.prepareFor(ctx, r)
@@ -327,8 +329,7 @@ func (c *Conn) prepareCached(ctx context.Context, r *Request) (*cachedStmt, erro
 	}
 	k.cache.broken.Store(0)
 	prepared.how = r.How
-	s := &cachedStmt{Stmt: prepared, query: r.Text, types: make(argTypes, len(r.Args))}
-	s.types.add(r.How, r.Args)
+	s := &cachedStmt{Stmt: prepared, query: r.Text, types: types}
 	k.all = slices.Insert(k.all, 0, s)
 	k.cache.misses.Add(1)
 	return s, nil

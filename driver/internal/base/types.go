@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// argType is the type of an argument, as far as servers distinguish it.
+// argType is the type of an argument, as go-sql-driver sends it.
 type argType uint8
 
 const (
@@ -20,7 +20,7 @@ const (
 	bytesType
 	jsonType
 	timeType
-	otherType // no statement is executed again with it
+	otherType // of another driver; its statements aren't cached
 )
 
 // typeOf returns an argument's type.
@@ -39,7 +39,9 @@ func (h How) typeOf(v driver.Value) argType {
 	case uint64:
 		return uintType
 	case json.RawMessage:
-		return jsonType
+		if v != nil {
+			return jsonType
+		}
 	case nil:
 	case []byte:
 		if v != nil {

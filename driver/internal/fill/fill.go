@@ -168,7 +168,7 @@ func (r *rows) count(ctx context.Context) (err error) {
 	of := *r.Insert.Table
 	of.KeyColumnUnknown = true
 	for {
-		r.asked, r.n, err = r.Insert.Asks(func(i int) any { return r.args[i].Value }, mode, &of)
+		r.asked, r.n, err = r.Insert.Asks(r.args, mode, &of)
 		needs, ok := err.(*rewrite.Needs)
 		switch {
 		case !ok:

@@ -101,7 +101,7 @@ func (c *Conclusion) Doubt() error {
 }
 
 // IsUsual reports whether the server has reported one affected row for a plain INSERT. The conclusion is
-// then that the row was inserted; it needs neither [Sent].Explicit and Server nor the insert ID.
+// then that the row was inserted; it needs no [Sent].Explicit, no Server and no insert ID.
 func (s *Sent) IsUsual(r Report) bool { return s.Plain && r.Affected == 1 && !r.Failed }
 
 // carries reports whether the statement passes the first generated key to LAST_INSERT_ID().

@@ -27,10 +27,6 @@ func (s *Session) KnowLastID(ctx context.Context) error {
 	if s.lastID.Known() {
 		return nil
 	}
-	return s.learnLastID(ctx)
-}
-
-func (s *Session) learnLastID(ctx context.Context) error {
 	id, err := s.AskLastID(ctx)
 	if err == nil {
 		s.changeLastID(outcome.Told(id))

@@ -227,7 +227,7 @@ func (s *Session) FollowTransaction(query string, err error) {
 // characteristics of the next transaction when they roll back a statement that has opened a table
 // (sql/transaction.cc, trans_rollback_stmt), or by an implicit COMMIT (MySQL manual, "Statements
 // That Cause an Implicit Commit"). MySQL checks the names of columns before it opens the tables for
-// reading. A test runs such statements on each server.
+// reading. An empty statement is refused before anything runs. A test runs such statements on each server.
 func (s *Session) failedEarly(query string, err error) bool {
 	lx := sqltoken.NewLexer(query, s.mode, s.charset)
 	verb := lx.Next()

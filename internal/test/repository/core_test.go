@@ -41,12 +41,11 @@ func TestCore_exec(t *testing.T) {
 	must.Equal(t, strings.Join(steps, " "), "rules.generators.Acquire makeKeys bind do failed concluded")
 }
 
-// TestCore_once: a plan's way is chosen when it is made, arguments and keys are merged in one place, and
+// TestCore_once: arguments and keys are merged in one place, and
 // no loop of package driver reads rows, except to describe them.
 func TestCore_once(t *testing.T) {
 	sources := files(t, func(name string) bool { return filepath.Ext(name) == ".go" && !strings.HasSuffix(name, "_test.go") })
 	for pattern, want := range map[string]string{
-		`steps *&`:                 "",
 		`\.Bind\(`:                 "driver/exec.go",
 		`range [\w.]+\.Rows\b`:     "driver/internal/fill/actualtable.go driver/internal/fill/guard.go driver/internal/fill/shardbits.go driver/internal/outcome/outcome.go",
 		`outcome\.Conclude\(`:      "driver/outcome.go",
