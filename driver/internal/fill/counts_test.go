@@ -18,3 +18,14 @@ func TestHistogram_buckets(t *testing.T) {
 		t.Errorf("have: %+v\nwant: %v", have, want)
 	}
 }
+
+// Keys that no row gets are keys, too.
+func TestCounts_totals(t *testing.T) {
+	var c Counts
+	c.inserted(1, 0)
+	c.inserted(3, 2)
+	c.notInserted(4)
+	if have := c.Totals(); have.Statements != 2 || have.Rows != 4 || have.Keys != 10 {
+		t.Errorf("have: %+v\nwant: 2 statements, 4 rows, 10 keys", have)
+	}
+}

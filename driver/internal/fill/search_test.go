@@ -9,6 +9,7 @@ import (
 
 	"github.com/shardkey/shardkey/internal/test/must"
 	"github.com/shardkey/shardkey/rule"
+	"github.com/shardkey/shardkey/spi"
 )
 
 // A search without a match doubles its keys up to a batch of 1,024, and ends after 4,096 keys and
@@ -57,6 +58,52 @@ func TestStored_floats(t *testing.T) {
 	} {
 		if have, ok := stored(tt.value); ok != (tt.want != nil) || ok && have != tt.want {
 			t.Errorf("%v\nhave: %v, %v\nwant: %v", tt.value, have, ok, tt.want)
+		}
+	}
+}
+
+// Each key goes to the first row that it fits and that has none, and no further keys are made.
+func TestSearch_keeps(t *testing.T) {
+	s := search[int64]{name: "t"}
+	s.begin(func(key int64) bool { return key%2 == 0 }, 2)
+	s.add(0)
+	s.add(2)
+	s.begin(func(key int64) bool { return key%2 != 0 }, 2)
+	s.add(1)
+	keys, calls := make([]int64, 3), 0
+	must.Do(t, s.run(t.Context(), NewLock(), keys, func(_ context.Context, n int) ([]int64, error) {
+		calls++
+		return []int64{1, 2, 3, 4, 5}[:n], nil
+	}))
+	must.Equal(t, fmt.Sprint(keys, calls), "[2 1 4] 1")
+}
+
+// ascending are keys from 1.
+type ascending int64
+
+func (a *ascending) GenerateInt64Keys(_ context.Context, _ spi.Column, keys []int64) error {
+	for i := range keys {
+		*a++
+		keys[i] = int64(*a)
+	}
+	return nil
+}
+
+func (a *ascending) GenerateKeys(ctx context.Context, c spi.Column, n int) ([]any, error) {
+	return nil, errors.New("no text")
+}
+
+func TestBitsSearch_makes(t *testing.T) {
+	table := &Table{Rule: &rule.Table{}, Counts: &Counts{}, ints: new(ascending), lock: NewLock(), shardBits: &rule.ShardBits{Bits: 4}}
+	for _, want := range [][]int64{{3}, {3, 3, 5}} {
+		b := table.newBitsSearch("t", len(want))
+		for _, bits := range want {
+			b.add(bits)
+		}
+		keys := must.Get(b.make(t.Context(), new([1]int64)))(t)
+		must.Equal(t, keys.Len(), len(want))
+		for i, bits := range want {
+			must.Equal(t, keys.Ints[i]&15, bits, "the shard bits of row", i)
 		}
 	}
 }

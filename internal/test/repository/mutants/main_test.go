@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -60,4 +61,33 @@ func TestCompare(t *testing.T) {
 			t.Errorf("%q %q\nhave: %v\nwant: %q", test.text, test.survivors, err, test.want)
 		}
 	}
+}
+
+// TestList_namesCode: the list names lines of functions that exist. The tests of a package take hours with its
+// changes, so its entries would otherwise outlive their code.
+func TestList_namesCode(t *testing.T) {
+	t.Chdir("../../../..")
+	reasons := must.Get(parse(string(must.Get(os.ReadFile(list))(t))))(t)
+	for name := range reasons {
+		place, code, _ := strings.Cut(name, ": ")
+		fields := strings.Fields(place)
+		code = regexp.MustCompile(` #\d+$`).ReplaceAllString(code, "")
+		if !hasLine(t, fields[0], fields[1], code) {
+			t.Errorf("%s names code that isn't there:\n%s", list, name)
+		}
+	}
+}
+
+// hasLine reports whether a function of a package has a line.
+func hasLine(t *testing.T, dir, in, code string) bool {
+	for _, path := range must.Get(filepath.Glob(filepath.Join(dir, "*.go")))(t) {
+		lines := strings.Split(string(must.Get(os.ReadFile(path))(t)), "\n")
+		for i, line := range lines {
+			line, _, _ = strings.Cut(line, " // ")
+			if strings.TrimSpace(line) == code && function(lines[:i+1]) == in {
+				return true
+			}
+		}
+	}
+	return false
 }
