@@ -692,3 +692,26 @@ func TestPlaceholders_foundByTheServer(t *testing.T) {
 		}
 	}
 }
+
+// idleInts sets a key in its first call alone.
+type idleInts struct {
+	testGenerator
+	called bool
+}
+
+func (g *idleInts) GenerateInt64Keys(_ context.Context, _ spi.Column, keys []int64) error {
+	if !g.called {
+		g.called, keys[0] = true, 77
+	}
+	return nil
+}
+
+// TestGenerator_setsNothing: a key that the generator doesn't set isn't that of an earlier execution.
+func TestGenerator_setsNothing(t *testing.T) {
+	s := &fakedb.Server{Kind: fakedb.Skipping}
+	c := openConn(t, s, generatorRule(t, &idleInts{}, "t.id"), Config{Server: "mysql"})
+	for i, query := range []string{"REPLACE INTO t (a) VALUES ('first')", "REPLACE INTO t (a) VALUES ('second')"} {
+		_, err := c.ExecContext(t.Context(), query, nil)
+		equal(t, err == nil, i == 0, query)
+	}
+}

@@ -80,7 +80,7 @@ func (p *plan) countRows(ctx context.Context, x *call) (n int, err error) {
 	case len(r.Args) > 0 && x.comments == (comments{}):
 		r.How = p.how
 	}
-	x.session.LogOwn(ctx, p.count)
+	x.session.LogOwn(ctx, p.count, p.key.mode, p.key.charset)
 	counted, err := x.base.Do(ctx, &r)
 	if err == nil {
 		err = x.base.ReadRows(counted.Rows, func(row []driver.Value) {

@@ -149,3 +149,46 @@ func testLastID_readWhileInserting(t *testing.T) {
 		})
 	}
 }
+
+// TestLastID_passedValues: an INSERT into another table that writes the key itself doesn't change
+// LAST_INSERT_ID(), whatever its insert ID is.
+func TestLastID_passedValues(t *testing.T) { onEach(t, testLastID_passedValues) }
+
+func testLastID_passedValues(t *testing.T) {
+	for _, of := range []struct {
+		typ, query string
+		args       []any
+	}{
+		{"BIGINT", "INSERT INTO other (id) VALUES (-7)", nil},
+		{"BIGINT", "INSERT INTO other (id) VALUES (?)", []any{-7}},
+		{"BIGINT", "INSERT INTO other (id) VALUES (UNIX_TIMESTAMP())", nil},
+		{"BIGINT UNSIGNED", "INSERT INTO other (id) VALUES (UUID_SHORT())", nil},
+		{"BIGINT", "INSERT INTO other (id) VALUES (CONNECTION_ID())", nil},
+		{"TINYINT", "INSERT IGNORE INTO other (id) VALUES (300)", nil},
+		{"TINYINT", "INSERT IGNORE INTO other (id) VALUES (?)", []any{-300}},
+		{"MEDIUMINT UNSIGNED", "INSERT IGNORE INTO other (id) VALUES ('99999999')", nil},
+		{"BIGINT", "INSERT INTO other (id, at) VALUES (5, NOW())", nil},
+		{"BIGINT", "INSERT INTO other (at) VALUES (NOW())", nil}, // which generates 126, and 127, a limit
+	} {
+		var have [2]string
+		for k := range have {
+			ours, plain := openScripted(t, generatorRule(t, counted(), "ruled.id"))
+			mustExec(t, plain, "CREATE TABLE other (at DATETIME, id "+of.typ+" AUTO_INCREMENT PRIMARY KEY) AUTO_INCREMENT = 126")
+			db, auto := ours, ""
+			if k == 1 {
+				db, auto = plain, " AUTO_INCREMENT"
+			}
+			db.SetMaxOpenConns(1)
+			mustExec(t, plain, "CREATE TABLE ruled (id BIGINT"+auto+" PRIMARY KEY, a INT UNIQUE)")
+			mustExec(t, plain, "ALTER TABLE ruled AUTO_INCREMENT = 1001")
+			mustExec(t, db, "INSERT INTO ruled (a) VALUES (9)")
+			mustExec(t, db, of.query, of.args...)
+			mustExec(t, db, "INSERT INTO ruled (a) SELECT 100 FROM ruled")
+			mustExec(t, db, "DELETE FROM other")
+			mustExec(t, db, of.query, of.args...)
+			mustExec(t, db, "INSERT INTO ruled (a) VALUES (9) ON DUPLICATE KEY UPDATE a = 9")
+			have[k] = column(t, db, "SELECT LAST_INSERT_ID()")
+		}
+		equal(t, have[0], have[1], of.typ, of.query, of.args)
+	}
+}

@@ -1,6 +1,7 @@
 package rewrite
 
 import (
+	"math"
 	"math/big"
 	"slices"
 	"strconv"
@@ -112,10 +113,10 @@ func (p *parser) givenBy(v *value) given {
 // maxExplicit is the maximum length of a statement for ExplicitNumbers.
 const maxExplicit = 16 << 10
 
-// ExplicitNumbers returns the numbers among the values of an INSERT or REPLACE. The result plain is set
-// if all values are literals, placeholders, NULL, DEFAULT or functions without arguments, and nothing
-// follows them but RETURNING with the key column. For a plain statement, an insert ID that isn't among the values was generated. A long
-// statement, or one without VALUES, isn't plain.
+// ExplicitNumbers returns the numbers among the values of an INSERT or REPLACE, NaN for one that only the
+// server knows. The result plain is set if all values are literals, placeholders, NULL, DEFAULT or functions
+// without arguments, and nothing follows them but RETURNING with the key column. For a plain statement, an
+// insert ID that isn't among the values was generated. A long statement, or one without VALUES, isn't plain.
 func (plan *Plan) ExplicitNumbers() (numbers []float64, plain bool) {
 	if len(plan.text) > maxExplicit || plan.charset.Readable(plan.text) != plan.text {
 		return nil, false
@@ -145,11 +146,13 @@ func (p *parser) givenNumbers() (numbers []float64, plain bool) {
 		case t.Kind == sqltoken.Number, t.Kind == sqltoken.String && (p.IsPunct(before, '(') || p.IsPunct(before, ',')):
 			number = p.givenNumber(t)
 		case p.IsPunct(t, '-') && p.Peek().Kind == sqltoken.Number:
-			p.Next() // generated keys aren't negative
+			number = -p.givenNumber(p.Next())
 		case p.Is(t, "TRUE"):
 			number = 1
 		case t.Kind != sqltoken.Word, !p.plainWord(t):
 			return nil, false
+		case p.IsPunct(p.Prev, ')') && !p.isTimeOrText(t):
+			number = math.NaN()
 		}
 		if number != 0 {
 			numbers = append(numbers, number)
@@ -222,6 +225,13 @@ func (p *parser) plainWord(t sqltoken.Token) bool {
 		return p.IsPunct(p.Next(), ')')
 	}
 	return strings.HasPrefix(strings.ToUpper(word), "CURRENT_") || strings.HasPrefix(strings.ToUpper(word), "UTC_")
+}
+
+// isTimeOrText reports whether a function without arguments returns a time or a string, but no number that
+// may be a key.
+func (p *parser) isTimeOrText(t sqltoken.Token) bool {
+	return p.Is(t, "NOW", "SYSDATE", "CURDATE", "CURTIME", "LOCALTIME", "LOCALTIMESTAMP", "CURRENT_TIMESTAMP", "CURRENT_DATE", "CURRENT_TIME",
+		"UTC_TIMESTAMP", "UTC_DATE", "UTC_TIME", "UUID", "USER", "CURRENT_USER", "SESSION_USER", "SYSTEM_USER", "DATABASE", "SCHEMA")
 }
 
 // Assigned returns the value that ON DUPLICATE KEY UPDATE assigns to the column

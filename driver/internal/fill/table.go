@@ -79,6 +79,7 @@ func (t *Table) generate(ctx context.Context, n int, keys *rewrite.Keys, one *[1
 
 // makeInts generates int64 keys.
 func (t *Table) makeInts(ctx context.Context, keys []int64) error {
+	clear(keys) // which may be a buffer with earlier keys
 	if err := t.ints.GenerateInt64Keys(ctx, t.column, keys); err != nil {
 		return err
 	}

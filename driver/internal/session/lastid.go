@@ -187,14 +187,19 @@ func (s *Session) passedInsert(ctx context.Context, given *Given, args []driver.
 }
 
 // Given describes the values of an INSERT. Plain reports whether they are only literals, arguments,
-// NULL, DEFAULT and functions without arguments. Numbers are the numbers among them.
+// NULL, DEFAULT and functions without arguments. Numbers are the numbers among them, NaN for one that only the
+// server knows.
 type Given struct {
 	Numbers []float64
 	Plain   bool
 }
 
-// mayBe reports whether an insert ID may be an explicit value of the statement.
+// mayBe reports whether an insert ID may be an explicit value of the statement. A value out of the range of
+// its column may be stored as the limit of the column's type.
 func (g *Given) mayBe(id uint64, args []driver.NamedValue) bool {
+	if isLimit(id) {
+		return true
+	}
 	for _, f := range g.Numbers {
 		if near(f, id) {
 			return true
@@ -230,5 +235,20 @@ func boundMayBe(bound driver.Value, id uint64) bool {
 
 // near reports whether a number may become the key in an integer column.
 func near(f float64, id uint64) bool {
-	return math.Abs(f-float64(id)) <= 1+float64(id)*1e-15
+	key := float64(id)
+	if f < 0 {
+		key = float64(int64(id))
+	}
+	return math.IsNaN(f) || math.Abs(f-key) <= 1+math.Abs(key)*1e-15
+}
+
+// isLimit reports whether an insert ID is the largest or the smallest number of an integer type.
+func isLimit(id uint64) bool {
+	for _, bits := range []int{8, 16, 24, 32, 64} {
+		largest := uint64(1)<<(bits-1) - 1
+		if id == largest || id == largest<<1|1 || id == ^largest {
+			return true
+		}
+	}
+	return false
 }

@@ -28,15 +28,16 @@ func (s *Session) ask(ctx context.Context, query string) (driver.Rows, error) {
 
 // do sends a statement that the program hasn't written.
 func (s *Session) do(ctx context.Context, r base.Request) (base.Reply, error) {
-	s.LogOwn(ctx, r.Text)
+	s.LogOwn(ctx, r.Text, s.mode, s.charset)
 	return s.Base.Do(ctx, &r)
 }
 
-// LogOwn logs a statement that the program hasn't written, before it is sent.
-func (s *Session) LogOwn(ctx context.Context, text string) {
+// LogOwn logs a statement that the program hasn't written, before it is sent. The server reads it in this mode
+// and character set.
+func (s *Session) LogOwn(ctx context.Context, text string, mode sqltoken.Mode, charset sqltoken.Charset) {
 	if l := s.cache.Logger; l != nil && l.Enabled(ctx, slog.LevelDebug) {
 		const most = 4 << 10
-		l.DebugContext(ctx, "shardkey: own query", "statement", sqltoken.WithoutLiterals(text, s.mode, s.charset, most))
+		l.DebugContext(ctx, "shardkey: own query", "statement", sqltoken.WithoutLiterals(text, mode, charset, most))
 	}
 }
 
