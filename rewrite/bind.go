@@ -133,7 +133,7 @@ func (plan *Plan) bindValues(args []any, keys *Keys, literal bool) (string, []an
 func namedArgs(args []any) []driver.NamedValue {
 	named := make([]driver.NamedValue, len(args))
 	for i, v := range args {
-		named[i] = driver.NamedValue{Ordinal: i + 1, Value: v}
+		named[i].Value = v
 	}
 	return named
 }

@@ -445,3 +445,29 @@ func TestErrors_showNoLiterals_inAnyCharset(t *testing.T) {
 		t.Error(said)
 	}
 }
+
+// A literal in a select list may have an alias.
+func TestGiven_aliases(t *testing.T) {
+	for text, want := range map[string]KeySource{
+		"INSERT INTO t (a, b) SELECT 5 AS x, 2": Literal, "INSERT INTO t (a, b) SELECT 5 x, 2": Literal, "INSERT INTO t (a, b) VALUES (5, 2)": Literal,
+		"INSERT INTO t SET a = 5, b = 2": Literal, "INSERT INTO t (a, b) SELECT f(5) x, 2": Unknown,
+	} {
+		have := mustParse(t, text, Options{Table: shardedByA}).Value(0, 0)
+		if have.From != want || want == Literal && have.Literal != any(int64(5)) {
+			t.Errorf("%s\nhave: %+v\nwant: %v", text, have, want)
+		}
+	}
+}
+
+func TestReturnsKey(t *testing.T) {
+	for clause, want := range map[string]bool{"id": true, "`id`": true, "t.id": true, "a": false, "id, a": false, "id + 1": false, "1": false, "*": false} {
+		p := mustParse(t, "INSERT INTO t (a) VALUES (1) RETURNING "+clause, Options{Server: serverMariaDB, Table: shardedByA})
+		must.Equal(t, p.Insert.ReturnsKey, want, clause)
+	}
+}
+
+// The row alias of a row without values has no list: the row has all columns.
+func TestRowAlias_ofNothing(t *testing.T) {
+	p := mustParse(t, "INSERT INTO t () VALUES () AS new ON DUPLICATE KEY UPDATE a = 1", Options{Server: serverMySQL, Table: shardedByA})
+	must.Equal(t, p.Query(), "INSERT INTO t (`id`) VALUES (?) AS new ON DUPLICATE KEY UPDATE a = 1")
+}

@@ -75,7 +75,6 @@ func (p *parser) source(in *Insert, cols columns, t sqltoken.Token) error {
 	}
 	p.Unread()
 	p.reads, p.setsLast, p.setsVar = nil, 0, 0
-	before := p.Params
 	r := queryReader{parser: p, in: in, wrapped: !p.Is(t, "SELECT", "WITH"), key: p.keyIndex(in, list)}
 	r.query = &query{at: t.Start, columns: len(list)}
 	r.read()
@@ -87,7 +86,7 @@ func (p *parser) source(in *Insert, cols columns, t sqltoken.Token) error {
 	if err := p.tail(in, list); err != nil {
 		return err
 	}
-	in.Select, in.SelectArgs = p.Text[r.at:r.end], r.params-before
+	in.Select, in.SelectArgs = p.Text[r.at:r.end], r.params
 	if in.Table.KeepExplicit && r.key >= 0 {
 		in.SelectKey, in.AllGenerated = Literal, false
 		return nil
@@ -463,22 +462,13 @@ func (qr *queryReader) wrap() {
 			qr.changes, reads = append(qr.changes, reads[0]), reads[1:]
 		}
 	}
-	switch {
-	case qr.in.SelectKey == Expression:
+	if qr.in.SelectKey == Expression {
 		columns[qr.key] = qr.in.checked.before + columns[qr.key] + qr.in.checked.after
 		last.before += strings.Join(columns, ", ")
-	case qr.key < 0:
+	} else {
 		last.before, last.made = last.before+strings.Join(columns, ", ")+", ", theKey
-	default:
-		last.made = theKey
-		for _, column := range columns[:qr.key] {
-			last.before += column + ", "
-		}
-		for _, column := range columns[qr.key+1:] {
-			last.after += ", " + column
-		}
 	}
-	last.after += " FROM shardkey_rows"
+	last.after = " FROM shardkey_rows"
 	qr.changes = append(append(qr.changes, last), reads...)
 }
 
