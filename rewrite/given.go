@@ -151,7 +151,7 @@ func (p *parser) givenNumbers() (numbers []float64, plain bool) {
 			number = 1
 		case t.Kind != sqltoken.Word, !p.plainWord(t):
 			return nil, false
-		case p.IsPunct(p.Prev, ')') && !p.isTimeOrText(t):
+		case p.IsPunct(p.Prev, ')') && !p.isNoKey(t):
 			number = math.NaN()
 		}
 		if number != 0 {
@@ -227,11 +227,12 @@ func (p *parser) plainWord(t sqltoken.Token) bool {
 	return strings.HasPrefix(strings.ToUpper(word), "CURRENT_") || strings.HasPrefix(strings.ToUpper(word), "UTC_")
 }
 
-// isTimeOrText reports whether a function without arguments returns a time or a string, but no number that
-// may be a key.
-func (p *parser) isTimeOrText(t sqltoken.Token) bool {
+// isNoKey reports whether a function without arguments returns a time, a string or LAST_INSERT_ID(), but no
+// number that may be another key.
+func (p *parser) isNoKey(t sqltoken.Token) bool {
 	return p.Is(t, "NOW", "SYSDATE", "CURDATE", "CURTIME", "LOCALTIME", "LOCALTIMESTAMP", "CURRENT_TIMESTAMP", "CURRENT_DATE", "CURRENT_TIME",
-		"UTC_TIMESTAMP", "UTC_DATE", "UTC_TIME", "UUID", "USER", "CURRENT_USER", "SESSION_USER", "SYSTEM_USER", "DATABASE", "SCHEMA")
+		"UTC_TIMESTAMP", "UTC_DATE", "UTC_TIME", "UUID", "USER", "CURRENT_USER", "SESSION_USER", "SYSTEM_USER", "DATABASE", "SCHEMA",
+		"LAST_INSERT_ID")
 }
 
 // Assigned returns the value that ON DUPLICATE KEY UPDATE assigns to the column
