@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// argType is the type of an argument, as go-sql-driver sends it.
+// argType is the type of an argument that go-sql-driver accepts.
 type argType uint8
 
 const (
